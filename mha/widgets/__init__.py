@@ -1,0 +1,5 @@
+"""Live figures."""
+
+from mha.widgets.explore import Explore, explore
+
+__all__ = ["Explore", "explore"]

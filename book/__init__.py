@@ -1,0 +1,1 @@
+"""How the notebooks in chapters/ become sites: language, Sphinx extension, build, serve."""

@@ -1,0 +1,74 @@
+// Live figures on a page without a kernel: native sliders flip through frames that the build drew.
+// A frame is fetched when it is first asked for; the page keeps its size.
+
+const loaded = new Map(); // address → promise of a decoded image
+
+function load(src) {
+  if (!loaded.has(src)) {
+    const image = new Image();
+    image.src = src;
+    loaded.set(src, image.decode().then(() => src, (error) => { loaded.delete(src); throw error; }));
+  }
+  return loaded.get(src);
+}
+
+// The place of a combination in the list of frames: the last choice turns fastest.
+function place(choices, at) {
+  return choices.reduce((sum, choice, i) => sum * choice.values.length + at[i], 0);
+}
+
+function bringToLife(root) {
+  const data = JSON.parse(root.querySelector("script[type='application/json']").textContent);
+  const image = root.querySelector(".mha-frame img");
+  const status = root.querySelector(".mha-status");
+  const inputs = data.choices.map((choice) => root.querySelector(`[data-choice="${CSS.escape(choice.name)}"] input`));
+  const refusal = document.createElement("p");
+  refusal.className = "mha-refusal";
+  refusal.hidden = true;
+  root.querySelector(".mha-frame").append(refusal);
+  let asked = 0;
+
+  async function show() {
+    const turn = ++asked;
+    const at = inputs.map((input) => Number(input.value));
+    const values = data.choices.map((choice, i) => choice.values[at[i]]);
+    inputs.forEach((input, i) => {
+      input.setAttribute("aria-valuetext", values[i]);
+      input.nextElementSibling.value = values[i];
+    });
+    const said = data.choices.map((choice, i) => `${choice.name} = ${values[i]}`).join(", ");
+    const frame = data.frames[place(data.choices, at)];
+    if (!frame.error) {
+      root.setAttribute("aria-busy", "true");
+      try { await load(frame.src); } catch { status.textContent = `${said}: ${frame.src} ✕`; root.removeAttribute("aria-busy"); return; }
+      if (turn !== asked) return; // the reader has moved on
+      root.removeAttribute("aria-busy");
+      image.src = frame.src;
+      image.alt = frame.alt;
+    }
+    refusal.hidden = !frame.error;
+    image.classList.toggle("mha-away", Boolean(frame.error));
+    if (frame.error) {
+      const why = document.createElement("code");
+      why.textContent = frame.error;
+      refusal.replaceChildren(data.impossible, " ", why);
+    }
+    root.dataset.shown = said;
+    status.textContent = `${said}: ${frame.error ? `${data.impossible} ${frame.error}` : frame.alt}`;
+  }
+
+  inputs.forEach((input) => input.addEventListener("input", show));
+  root.dataset.live = "yes";
+  if (inputs.some((input) => input.value !== "0")) show(); // the browser kept a reader's choice over a reload
+}
+
+document.querySelectorAll(".mha-explore").forEach(bringToLife);
+
+// The language switch keeps the reader's place in the page, and the site remembers the choice.
+document.querySelectorAll("a[class*='switch-to-'], .switch-to-zh, .switch-to-en").forEach((link) => {
+  link.addEventListener("click", () => {
+    const anchor = link.closest("a") ?? link;
+    anchor.hash = location.hash;
+    try { localStorage.setItem("mha-language", link.className.includes("switch-to-zh") ? "zh" : "en"); } catch { /* private mode */ }
+  });
+});

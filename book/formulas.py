@@ -1,0 +1,61 @@
+"""Formulas typeset while the book is built, by KaTeX: a page needs no script for them.
+
+The letters Q, K, V and O carry their colours by themselves.
+"""
+
+import functools
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from py_mini_racer import JSEvalException, MiniRacer
+from sphinx.util import logging
+
+LETTER = re.compile(r'<span class="mord mathnormal( mtight)?"( style="[^"]*")?>([QKVO])</span>')
+logger = logging.getLogger(__name__)
+
+
+@functools.cache
+def _katex() -> MiniRacer:
+    engine = MiniRacer()
+    engine.eval((Path(__file__).parent / "katex" / "katex.min.js").read_text(encoding="utf-8"))
+    return engine
+
+
+@functools.cache
+def typeset(tex: str, display: bool) -> str:
+    """The formula as HTML (with MathML for screen readers). ValueError where TeX has a mistake."""
+    options = {"displayMode": display, "throwOnError": True, "strict": "error", "output": "htmlAndMathml"}
+    try:
+        page = _katex().eval(f"katex.renderToString({json.dumps(tex)}, {json.dumps(options)})")
+    except JSEvalException as error:
+        raise ValueError(str(error).strip().splitlines()[0]) from None
+    return LETTER.sub(r'<span class="mord mathnormal\1 mha-letter-\3"\2>\3</span>', str(page))
+
+
+def visit_inline(translator: Any, node: nodes.math) -> None:
+    """Write one inline formula into the page."""
+    translator.body.append(_checked(node, display=False))
+    raise nodes.SkipNode
+
+
+def visit_block(translator: Any, node: nodes.math_block) -> None:
+    """Write one displayed formula, with its number if it has a label."""
+    number = ""
+    if node["number"]:
+        number = f'<span class="mha-eqno">({node["number"]})'
+        translator.body.append(f'<div class="mha-formula" id="{node["ids"][0]}">' if node["ids"] else "<div>")
+        translator.body.append(_checked(node, display=True) + number + "</span></div>")
+    else:
+        translator.body.append(f'<div class="mha-formula">{_checked(node, display=True)}</div>')
+    raise nodes.SkipNode
+
+
+def _checked(node: Any, *, display: bool) -> str:
+    try:
+        return typeset(node.astext(), display)
+    except ValueError as error:
+        logger.warning("formula: %s in %s", error, node.astext(), location=node)
+        return f"<code>{node.astext()}</code>"

@@ -1,0 +1,151 @@
+"""Build both languages into _site/: python -m book.site [--serve]."""
+
+import argparse
+import functools
+import hashlib
+import http.server
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from book.languages import LANGUAGES, SPHINX, pick
+
+ROOT = Path(__file__).parent.parent
+SITE = ROOT / "_site"
+SOURCES = ("chapters", "mha", "book", "_config.yml", "_toc.yml", "references.bib", "requirements.txt")
+
+
+def digest(root: Path = ROOT) -> str:
+    """Changes when anything that the site is made of changes."""
+    total = hashlib.sha256()
+    for name in SOURCES:
+        start = root / name
+        paths = sorted(start.rglob("*")) if start.is_dir() else [start]
+        for path in paths:
+            if path.is_file() and "__pycache__" not in path.parts and ".ipynb_checkpoints" not in path.parts:
+                total.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
+    return total.hexdigest()
+
+
+def build(site: Path = SITE, *, strict: bool = True) -> None:
+    """Build both languages side by side, unless nothing has changed. SystemExit with a reason on failure."""
+    now, stamp = digest(), site / ".digest"
+    if stamp.exists() and stamp.read_text() == now:
+        print("site: nothing has changed since the last build")
+        return
+    stamp.unlink(missing_ok=True)
+    began = time.monotonic()
+    print(
+        f"site: building {', '.join(LANGUAGES)}; the first build runs every chapter and takes a few minutes", flush=True
+    )
+    logs = {lang: ROOT / "_build" / f"{lang}.log" for lang in LANGUAGES}
+    runs = {lang: _start(lang, site / lang, logs[lang], strict) for lang in LANGUAGES}
+    while any(run.poll() is None for run in runs.values()):
+        time.sleep(1)
+        _progress(logs, began)
+    print()
+    for lang, run in runs.items():
+        if run.returncode:
+            tail = logs[lang].read_text("utf-8", "replace").splitlines()[-60:]
+            raise SystemExit(
+                "\n".join(tail) + f"\nsite: the {lang} build failed; the whole log is in {logs[lang].relative_to(ROOT)}"
+            )
+    _front_door(site)
+    stamp.write_text(now)
+    print(f"site: done in {time.monotonic() - began:.0f} s")
+
+
+def build_language(lang: str, out: Path, *, strict: bool) -> int:
+    """One language, in this process."""
+    from jupyter_book.sphinx import build_sphinx
+
+    overrides = {"language": SPHINX[lang], "book_languages": list(LANGUAGES), "latex_individualpages": False}
+    result = build_sphinx(
+        str(ROOT), str(out), noconfig=True, path_config=str(ROOT / "_config.yml"), confoverrides=overrides,
+        doctreedir=str(ROOT / "_build" / "doctrees" / lang), warningiserror=strict, keep_going=strict,
+    )  # fmt: skip
+    return result if isinstance(result, int) else 1
+
+
+def serve(site: Path = SITE, port: int = 8000) -> None:
+    """Serve the site on 127.0.0.1, on `port` or the next free one, and print the address."""
+    handler = functools.partial(_Quiet, directory=str(site))
+    for candidate in range(port, port + 50):
+        try:
+            server = http.server.ThreadingHTTPServer(("127.0.0.1", candidate), handler)
+        except OSError:
+            print(f"site: port {candidate} is busy, trying {candidate + 1}")
+            continue
+        break
+    else:
+        raise SystemExit(f"site: no free port from {port} to {port + 49}; stop one of the servers there and try again")
+    print(f"site: http://127.0.0.1:{candidate}/  (Ctrl-C stops it)", flush=True)
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        print("\nsite: stopped")
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing about each request."""
+
+
+def _start(lang: str, out: Path, log: Path, strict: bool) -> "subprocess.Popen[bytes]":
+    log.parent.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "book.site", "--language", lang, "--out", str(out)]
+    command += [] if strict else ["--lenient"]
+    with log.open("wb") as stream:
+        return subprocess.Popen(command, cwd=ROOT, stdout=stream, stderr=subprocess.STDOUT)
+
+
+def _progress(logs: dict[str, Path], began: float) -> None:
+    last = {}
+    for lang, log in logs.items():
+        lines = [line for line in log.read_text("utf-8", "replace").replace("\r", "\n").splitlines() if line.strip()]
+        last[lang] = lines[-1][:60] if lines else "…"
+    line = f"  {time.monotonic() - began:4.0f} s  " + "   ".join(f"{lang}: {text}" for lang, text in last.items())
+    if sys.stdout.isatty():
+        print(f"\r{line:<150}", end="", flush=True)
+    elif int(time.monotonic() - began) % 15 == 0:
+        print(line, flush=True)
+
+
+def _front_door(site: Path) -> None:
+    """The page at / that lets the reader choose, and the way from /zh/ and /en/ to the cover."""
+    import yaml
+
+    config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
+    cover = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))["root"]
+    page = (ROOT / "book" / "assets" / "front.html").read_text(encoding="utf-8")
+    for lang in LANGUAGES:
+        page = page.replace(f"{{title_{lang}}}", pick(config["title"], lang))
+        (site / lang / "index.html").write_text(
+            f'<!DOCTYPE html><html lang="{lang}"><meta charset="utf-8"><title>{pick(config["title"], lang)}</title>'
+            f'<meta http-equiv="refresh" content="0; url={cover}.html"><a href="{cover}.html">{cover}</a></html>\n',
+            encoding="utf-8",
+        )
+    (site / "index.html").write_text(page.replace("{cover}", cover), encoding="utf-8")
+    shutil.copyfile(ROOT / "book" / "assets" / "front.js", site / "front.js")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m book.site", description=__doc__)
+    parser.add_argument("--serve", action="store_true", help="serve the site after building it")
+    parser.add_argument("--port", type=int, default=int(os.environ.get("PORT", "8000")), help="first port to try")
+    parser.add_argument("--language", choices=LANGUAGES, help="build this language alone, in this process")
+    parser.add_argument("--out", type=Path, default=SITE)
+    parser.add_argument("--lenient", action="store_true", help="warnings are not errors")
+    options = parser.parse_args()
+    if options.language:
+        sys.exit(build_language(options.language, options.out, strict=not options.lenient))
+    build(options.out, strict=not options.lenient)
+    if options.serve:
+        serve(options.out, options.port)
+
+
+if __name__ == "__main__":
+    main()

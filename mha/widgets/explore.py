@@ -1,0 +1,226 @@
+"""explore: any function that draws, times the choices a reader may make.
+
+In Jupyter and Colab it is ipywidgets, drawn on demand. While the book is built, every combination is
+drawn once, and the page flips through the frames with native sliders: no kernel, no widget library.
+"""
+
+import base64
+import html
+import inspect
+import itertools
+import json
+import os
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from mha import display
+from mha.language import say
+
+WORDS = {
+    "h": ("头数", "heads"),
+    "d_k": ("每头维度", "head width"),
+    "d_v": ("值维度", "value width"),
+    "d_model": ("模型维度", "model width"),
+    "L": ("序列长度", "length"),
+    "n": ("键的个数", "keys"),
+    "head": ("头", "head"),
+    "mask": ("掩码", "mask"),
+    "scale": ("缩放", "scale"),
+    "step": ("步骤", "step"),
+    "split": ("分头", "split"),
+    "merge": ("合并", "merge"),
+    "token": ("词元", "token"),
+    "seed": ("随机种子", "seed"),
+}
+
+
+class Explore:
+    """A live figure: `draw` and its choices. Made by `explore`."""
+
+    def __init__(self, draw: Callable[..., Figure], choices: dict[str, list[Any]]) -> None:
+        self.draw, self.choices = draw, choices
+        self._drawn: dict[tuple[Any, ...], tuple[Figure | None, str]] = {}
+        self._widget: Any = None
+        self.first = self.frame(**{name: values[0] for name, values in choices.items()})
+
+    def frame(self, **chosen: Any) -> tuple[Figure | None, str]:
+        """The figure for these values and what it says; or None and why there is no such figure."""
+        key = tuple(chosen[name] for name in self.choices)
+        if key not in self._drawn:
+            try:
+                fig = self.draw(**chosen)
+            except ValueError as error:  # a combination that makes no sense is told, not hidden
+                self._drawn[key] = None, str(error)
+            else:
+                if not isinstance(fig, Figure):
+                    raise TypeError(
+                        f"draw must return a matplotlib Figure, got {type(fig).__name__} from "
+                        f"{_name(self.draw)}({_call(chosen)})"
+                    )
+                display.close(fig)
+                self._drawn[key] = fig, display.alt_text(fig)
+        return self._drawn[key]
+
+    def frames(self) -> list[tuple[Figure | None, str]]:
+        """One for each combination, the last choice turning fastest."""
+        return [
+            self.frame(**dict(zip(self.choices, key, strict=True))) for key in itertools.product(*self.choices.values())
+        ]
+
+    @property
+    def widget(self) -> Any:
+        """The ipywidgets form: one slider a choice above the figure. `.children` are the sliders and the picture."""
+        if self._widget is None:
+            self._widget = _widget(self)
+        return self._widget
+
+    def __repr__(self) -> str:
+        return f"explore({_name(self.draw)}, {_call(self.choices)})"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        bundle: dict[str, Any] = {"text/plain": repr(self)}
+        folder = display.frames_folder()
+        if folder is not None:
+            bundle["text/html"] = _page(self, folder)
+        elif os.environ.get("MHA_STILL"):
+            fig, _ = self.first
+            if fig is not None:
+                bundle["image/png"] = base64.b64encode(display.png(fig)).decode()
+        else:
+            view = {"version_major": 2, "version_minor": 0, "model_id": self.widget.model_id}
+            bundle["application/vnd.jupyter.widget-view+json"] = view
+        return bundle
+
+
+def explore(draw: Callable[..., Figure], /, **choices: Sequence[Any]) -> Explore:
+    """Let the reader move through what `draw` draws: `explore(draw, h=[1, 2, 4, 8], d_k=[4, 16])`.
+
+    draw: takes the choices by name and returns a matplotlib Figure, always of the same size; a ValueError
+    it raises is shown to the reader in place of the figure. choices: for each argument the values to try,
+    in order; the figure opens on the first of each.
+    TypeError or ValueError where a choice is empty or `draw` does not fit.
+    """
+    if not callable(draw):
+        raise TypeError(f"draw must be a function that returns a matplotlib Figure, got {type(draw).__name__}")
+    if not choices:
+        raise ValueError("explore needs at least one choice, for example explore(draw, h=[1, 2, 4, 8])")
+    listed: dict[str, list[Any]] = {}
+    for name, values in choices.items():
+        if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
+            raise TypeError(f"{name} must be a list of values to choose from, got {values!r}")
+        listed[name] = list(values)
+        if not listed[name]:
+            raise ValueError(f"{name} must hold at least one value to choose from, got []")
+    try:
+        signature = inspect.signature(draw)
+        signature.bind(**listed)
+    except TypeError as error:
+        raise TypeError(
+            f"draw must take exactly the choices {', '.join(listed)}: {_name(draw)}{signature}, {error}"
+        ) from None
+    return Explore(draw, listed)
+
+
+def label(name: str) -> str:
+    """A choice's name in words and as a symbol: "头数 h"."""
+    return f"{say(*WORDS[name])} {name}" if name in WORDS else name
+
+
+def _widget(live: Explore) -> Any:
+    import ipywidgets as widgets  # loaded when a live figure is first shown
+
+    picture = widgets.HTML()
+    sliders = {
+        name: widgets.SelectionSlider(
+            options=[(str(value), value) for value in values],
+            description=label(name),
+            continuous_update=False,
+            style={"description_width": "initial"},
+        )
+        for name, values in live.choices.items()
+    }
+
+    def redraw(_change: Any = None) -> None:
+        try:
+            fig, text = live.frame(**{name: slider.value for name, slider in sliders.items()})
+        except Exception:  # a callback's error would vanish; show it where the reader looks
+            picture.value = f"<pre>{html.escape(traceback.format_exc())}</pre>"
+            return
+        # as text, not as the bytes of widgets.Image: Colab drops binary traits
+        picture.value = _inline(fig, text) if fig is not None else _refusal(text)
+
+    for slider in sliders.values():
+        slider.observe(redraw, names="value")
+    redraw()
+    return widgets.VBox([*sliders.values(), picture])
+
+
+def _inline(fig: Figure, text: str) -> str:
+    width, height = display.size(fig)
+    data = base64.b64encode(display.png(fig)).decode()
+    alt = html.escape(text, quote=True)
+    return (
+        f'<img src="data:image/png;base64,{data}" width="{width}" height="{height}" alt="{alt}" '
+        'style="max-width:100%;height:auto">'
+    )
+
+
+def _refusal(why: str) -> str:
+    words = say("这个组合不成立：", "This combination is impossible:")
+    return f'<p class="mha-refusal" role="status"><strong>{words}</strong> <code>{html.escape(why)}</code></p>'
+
+
+def _page(live: Explore, folder: Any) -> str:
+    """The figure and its sliders as HTML; the first frame in the page, the others named in JSON."""
+    frames: list[dict[str, str]] = []
+    first = ""
+    sizes = set()
+    for fig, text in live.frames():
+        if fig is None:
+            frames.append({"error": text})
+            continue
+        sizes.add(display.size(fig))
+        if len(sizes) > 1:
+            raise ValueError(f"draw must return figures of one size, or the page would jump; got {sorted(sizes)} px")
+        name = display.store(fig, folder)
+        first = first or display.image_tag(fig, name)
+        frames.append({"src": f"frames:{name}", "alt": text})
+    if "error" in frames[0]:
+        raise ValueError(f"the first combination must be possible, got: {frames[0]['error']}")
+    sliders = "".join(_slider(name, values) for name, values in live.choices.items() if len(values) > 1)
+    names = [name for name, values in live.choices.items() if len(values) > 1]
+    data = {
+        "choices": [{"name": name, "values": [str(v) for v in live.choices[name]]} for name in names],
+        "frames": frames,
+        "impossible": say("这个组合不成立：", "This combination is impossible:"),
+    }
+    about = html.escape(
+        say("可以拨动的图", "Live figure") + f": {', '.join(label(name) for name in names)}", quote=True
+    )
+    script = json.dumps(data, ensure_ascii=False).replace("</", "<\\/")
+    return (
+        f'<div class="mha-explore" role="group" aria-label="{about}">'
+        f'<div class="mha-frame">{first}</div><div class="mha-sliders">{sliders}</div>'
+        f'<p class="mha-status" role="status" aria-live="polite"></p>'
+        f'<script type="application/json">{script}</script></div>'
+    )
+
+
+def _slider(name: str, values: list[Any]) -> str:
+    text, first, stops = html.escape(label(name)), html.escape(str(values[0]), quote=True), len(values) - 1
+    return (
+        f'<label class="mha-slider" data-choice="{html.escape(name, quote=True)}"><span>{text}</span>'
+        f'<input type="range" min="0" max="{stops}" step="1" value="0" aria-valuetext="{first}">'
+        f"<output>{first}</output></label>"
+    )
+
+
+def _name(draw: Callable[..., Any]) -> str:
+    return getattr(draw, "__name__", type(draw).__name__)
+
+
+def _call(values: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in values.items())
