@@ -58,14 +58,18 @@ def build(site: Path = SITE, *, strict: bool = True) -> None:
     print(f"site: done in {time.monotonic() - began:.0f} s")
 
 
-def build_language(lang: str, out: Path, *, strict: bool) -> int:
-    """One language, in this process."""
+def build_language(lang: str, out: Path, *, strict: bool, only: str | None = None) -> int:
+    """One language, in this process; `only` one page of it, for a quick look."""
     from jupyter_book.sphinx import build_sphinx
 
     overrides = {"language": SPHINX[lang], "book_languages": list(LANGUAGES), "latex_individualpages": False}
+    if only:
+        toc = ROOT / "_build" / "only.yml"
+        toc.write_text(f"format: jb-book\nroot: {only.removesuffix('.ipynb')}\n", encoding="utf-8")
+        overrides["external_toc_path"] = str(toc)
     result = build_sphinx(
         str(ROOT), str(out), noconfig=True, path_config=str(ROOT / "_config.yml"), confoverrides=overrides,
-        doctreedir=str(ROOT / "_build" / "doctrees" / lang), warningiserror=strict, keep_going=strict,
+        doctreedir=str(ROOT / "_build" / "doctrees" / (f"{lang}-only" if only else lang)), warningiserror=strict, keep_going=strict,
     )  # fmt: skip
     return result if isinstance(result, int) else 1
 
@@ -138,10 +142,11 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=int(os.environ.get("PORT", "8000")), help="first port to try")
     parser.add_argument("--language", choices=LANGUAGES, help="build this language alone, in this process")
     parser.add_argument("--out", type=Path, default=SITE)
+    parser.add_argument("--only", help="with --language: one page, for example chapters/2-2-splitting.ipynb")
     parser.add_argument("--lenient", action="store_true", help="warnings are not errors")
     options = parser.parse_args()
     if options.language:
-        sys.exit(build_language(options.language, options.out, strict=not options.lenient))
+        sys.exit(build_language(options.language, options.out, strict=not options.lenient, only=options.only))
     build(options.out, strict=not options.lenient)
     if options.serve:
         serve(options.out, options.port)
