@@ -69,7 +69,8 @@ def build_language(lang: str, out: Path, *, strict: bool, only: str | None = Non
         overrides["external_toc_path"] = str(toc)
     result = build_sphinx(
         str(ROOT), str(out), noconfig=True, path_config=str(ROOT / "_config.yml"), confoverrides=overrides,
-        doctreedir=str(ROOT / "_build" / "doctrees" / (f"{lang}-only" if only else lang)), warningiserror=strict, keep_going=strict,
+        doctreedir=str(ROOT / "_build" / "doctrees" / (f"{lang}-only" if only else lang)),
+        warningiserror=strict, keep_going=strict,
     )  # fmt: skip
     return result if isinstance(result, int) else 1
 
@@ -81,7 +82,7 @@ def serve(site: Path = SITE, port: int = 8000) -> None:
         try:
             server = http.server.ThreadingHTTPServer(("127.0.0.1", candidate), handler)
         except OSError:
-            print(f"site: port {candidate} is busy, trying {candidate + 1}")
+            print(f"site: port {candidate} is busy, trying {candidate + 1}", flush=True)
             continue
         break
     else:
@@ -139,7 +140,7 @@ def _front_door(site: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m book.site", description=__doc__)
     parser.add_argument("--serve", action="store_true", help="serve the site after building it")
-    parser.add_argument("--port", type=int, default=int(os.environ.get("PORT", "8000")), help="first port to try")
+    parser.add_argument("--port", type=int, default=int(os.environ.get("PORT") or 8000), help="first port to try")
     parser.add_argument("--language", choices=LANGUAGES, help="build this language alone, in this process")
     parser.add_argument("--out", type=Path, default=SITE)
     parser.add_argument("--only", help="with --language: one page, for example chapters/2-2-splitting.ipynb")
