@@ -42,6 +42,8 @@ def build(site: Path = SITE, *, strict: bool = True) -> None:
         f"site: building {', '.join(LANGUAGES)}; the first build runs every chapter and takes a few minutes", flush=True
     )
     logs = {lang: ROOT / "_build" / f"{lang}.log" for lang in LANGUAGES}
+    for lang in LANGUAGES:
+        shutil.rmtree(site / lang, ignore_errors=True)  # no page outlives its chapter; doctrees keep this quick
     runs = {lang: _start(lang, site / lang, logs[lang], strict) for lang in LANGUAGES}
     while any(run.poll() is None for run in runs.values()):
         time.sleep(1)
