@@ -11,8 +11,8 @@ from book.notebooks import CHAPTERS, read
 TAUGHT = sorted(path for path in CHAPTERS.glob("*.ipynb") if path.name[0].isdigit())
 # Other translations in circulation, and the book's
 ELSEWHERE = {
-    "令牌": "词元", "遮罩": "掩码", "掩膜": "掩码", "蒙版": "掩码", "注意力得分": "注意力分数", "交叉注意": "交叉注意力",
-    "暂退": "随机失活", "丢弃法": "随机失活", "嵌入维度": "模型维度", "隐藏维度": "模型维度", "批量": "批",
+    "令牌": "词元", "遮罩": "掩码", "掩膜": "掩码", "蒙版": "掩码", "注意力得分": "注意力分数",
+    "暂退": "随机失活", "丢弃法": "随机失活", "嵌入维度": "模型维度", "隐藏维度": "模型维度",
     "梯度弥散": "梯度消失", "键值对缓存": "键值缓存", "点乘注意力": "缩放点积注意力",
 }  # fmt: skip
 
@@ -49,8 +49,7 @@ def test_the_glossary_holds_the_terms_of_the_book():
 @pytest.mark.parametrize("path", TAUGHT, ids=lambda path: path.stem)
 def test_a_chapter_uses_no_other_translation(path):
     zh = text(path, "zh")
-    used = {wrong: right for wrong, right in ELSEWHERE.items() if wrong in zh and right not in wrong and right != wrong}
-    used = {w: r for w, r in used.items() if zh.count(w) > zh.count(r) * r.startswith(w)}
+    used = {wrong: right for wrong, right in ELSEWHERE.items() if wrong in zh}
     assert used == {}
 
 
