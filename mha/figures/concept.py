@@ -71,7 +71,8 @@ def look_up(q: str = "(4, 0)") -> Figure:
         fig,
         title,
         say(
-            f"平面上有四个键，分别朝东、北、西、南，装着 10、20、30、40；查询 q = {q}。四个权重是 {listed}，取回 {answer:.1f}。",
+            f"平面上有四个键，分别朝东、北、西、南，装着 10、20、30、40；查询 q = {q}。"
+            f"四个权重是 {listed}，取回 {answer:.1f}。",
             f"Four keys in the plane point east, north, west and south and hold 10, 20, 30, 40. The query is q = {q}. "
             f"The four weights are {listed}; {answer:.1f} is returned.",
         ),
@@ -152,8 +153,9 @@ def two_situations(h: int = 1) -> Figure:
         say(
             f"两种情形，键相同，要的都是 k0 和 k3 的值。情形 A 里它们是 10 和 40，{h} 个头取回 {returned[0]}；"
             f"情形 B 里是 20 和 30，取回 {returned[1]}。{verdict[2:]}。",
-            f"Two cases with the same keys; the values of k0 and k3 are wanted. In case A they are 10 and 40 and h = {h} "
-            f"brings back {returned[0]}; in case B they are 20 and 30 and h = {h} brings back {returned[1]}. {verdict[2:]}.",
+            f"Two cases with the same keys; the values of k0 and k3 are wanted. In case A they are 10 and 40 "
+            f"and h = {h} brings back {returned[0]}; in case B they are 20 and 30 and h = {h} brings back "
+            f"{returned[1]}. {verdict[2:]}.",
         ),
     )
 
@@ -226,8 +228,9 @@ def dependence(h: int = 4) -> Figure:
         say(
             f"三张 {h}×{h} 的表。改 X 的一列，动了的头共 {counts[0]} 格（全部）；改一个头的 W_Q、W_K、W_V，"
             f"只有 {counts[1]} 格动，都在对角线上；改一个头的结果，输出 Y 动了 {counts[2]} 格（全部）。",
-            f"Three {h}×{h} tables. Changing a column of X moves {counts[0]} cells, all of them; changing one head's W_Q, W_K "
-            f"and W_V moves {counts[1]}, those on the diagonal; changing one head's result moves {counts[2]} of Y, all of them.",
+            f"Three {h}×{h} tables. Changing a column of X moves {counts[0]} cells, all of them; changing one head's "
+            f"W_Q, W_K and W_V moves {counts[1]}, those on the diagonal; changing one head's result moves {counts[2]} "
+            "of Y, all of them.",
         ),
     )
 
@@ -271,7 +274,7 @@ def weight_maps(h: int = 4, d_k: int = 16, seed: int = 0) -> Figure:
         say(
             f"“{''.join(tokens)}”的 {h} 张 5×5 注意力权重图，d_k = {d_k}，种子 {seed}，没有训练过。"
             f"权重从 {low:.2f} 到 {high:.2f}，平均 0.20。",
-            f"{h} {'map' if h == 1 else 'maps'} of 5×5 attention weights for “{' '.join(tokens)}”, d_k = {d_k}, seed {seed}, untrained. "
-            f"The weights run from {low:.2f} to {high:.2f}, their mean is 0.20.",
+            f"{h} {'map' if h == 1 else 'maps'} of 5×5 attention weights for “{' '.join(tokens)}”, d_k = {d_k}, "
+            f"seed {seed}, untrained. The weights run from {low:.2f} to {high:.2f}, their mean is 0.20.",
         ),
     )
