@@ -27,7 +27,10 @@ def three_copies() -> Figure:
         y = 7 + 18 * i
         arrow = FancyArrowPatch((21, 25), (48, y), arrowstyle="-|>", mutation_scale=11, color=colour, lw=1.6)
         ax.add_patch(arrow)
-        ax.text(36, (25 + y) / 2 - (4.5, 3, -4.5)[i], f"W_{name}", color=colour, fontsize=12, ha="center", va="center")
+        ax.text(
+            32 if i != 1 else 34, (12, 22, 38)[i], f"$W_{name}$", color=colour, fontsize=12, ha="center", va="center",
+            math_fontfamily="dejavusans",
+        )  # fmt: skip
         ax.add_patch(Rectangle((50, y - 7), 12, 14, fc=colour, alpha=0.28, ec="none"))
         ax.text(56, y, name, ha="center", va="center", fontsize=13, color=colour)
         ax.text(65, y, role, ha="left", va="center", fontsize=10.5, color=colour)
@@ -130,10 +133,11 @@ def to_scale(h: int = 8, d_k: int = 64, d_model: int = 512) -> Figure:
         say(f"h = {h}，d_k = {d_k}：W_Q 是 {d_model} × {width}", f"h = {h}, d_k = {d_k}: W_Q is {d_model} × {width}"),
         say(
             f"按比例画的 W_Q：高 {d_model}，宽 {width}，切成 {h} 条，每条宽 {d_k}，一头一色；"
-            f"虚线框是 {d_model}×{d_model}（h·d_k {how} d_model）。W_Q 有 {count:,} 个参数，四个线性层（d_v = d_k，含偏置）共 {total:,} 个。",
+            f"虚线框是 {d_model}×{d_model}（h·d_k {how} d_model）。"
+            f"W_Q 有 {count:,} 个参数，四个线性层（d_v = d_k，含偏置）共 {total:,} 个。",
             f"W_Q to scale: {d_model} high, {width} wide, cut into {h} strips of width {d_k}, one colour a head; "
-            f"the dashed square is {d_model}×{d_model} (h·d_k {how} d_model). W_Q holds {count:,} parameters, the four layers "
-            f"(d_v = d_k, with biases) {total:,}.",
+            f"the dashed square is {d_model}×{d_model} (h·d_k {how} d_model). "
+            f"W_Q holds {count:,} parameters, the four layers (d_v = d_k, with biases) {total:,}.",
         ),
     )
 
