@@ -214,7 +214,7 @@ def _slider(name: str, values: list[Any]) -> str:
     return (
         f'<label class="mha-slider" data-choice="{html.escape(name, quote=True)}"><span>{text}</span>'
         f'<input type="range" min="0" max="{stops}" step="1" value="0" aria-valuetext="{first}">'
-        f"<output>{first}</output></label>"
+        f'<output data-widest="{html.escape(max(map(str, values), key=len), quote=True)}">{first}</output></label>'
     )
 
 
