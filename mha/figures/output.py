@@ -62,8 +62,8 @@ def blocks(h: int = 2, d_k: int = 2, d_model: int = 8, L: int = 3) -> Figure:
         say(
             f"拼接结果 {L}×{width}，由 {h} 个头各 {d_k} 列并排而成；W_O 是 {width}×{d_model}，从上到下分成 {h} 段，"
             f"每段 {d_k} 行，颜色与头相同；乘积是 {L}×{d_model}。",
-            f"The concat, {L}×{width}, is {h} heads of {d_k} columns side by side; W_O, {width}×{d_model}, is {h} blocks "
-            f"of {d_k} rows in the colours of the heads; the product is {L}×{d_model}.",
+            f"The concat, {L}×{width}, is {h} heads of {d_k} columns side by side; W_O, {width}×{d_model}, is {h} "
+            f"blocks of {d_k} rows in the colours of the heads; the product is {L}×{d_model}.",
         ),
     )
 
@@ -92,15 +92,16 @@ def stacked(h: int = 4, d_k: int = 2, d_model: int = 8) -> Figure:
     ax.set_xticks(range(d_model), [str(c) for c in range(d_model)])
     ax.set_xlabel(say("输出的列（粗线是输出，色块里是头的编号）", "output column (thick line: output; digits: heads)"))
     worst = int((high - low - total.abs()).argmax())
+    given = [round(float(p), 2) for p in parts[:, worst]]
     return tell(
         fig,
         say(f"输出的每一列，都是 {h} 个头相加", f"Each column adds up {h} head{'s' if h > 1 else ''}"),
         say(
             f"一个词元的 {d_model} 列输出。每列是 {h} 个头的贡献堆起来的：正的朝上，负的朝下，粗线是和。"
-            f"抵消最多的是第 {worst} 列：贡献 {[round(float(p), 2) for p in parts[:, worst]]}，和 {float(total[worst]):.2f}。",
-            f"The {d_model} output columns of one token, each stacked from the contributions of {h} heads, positive up, "
-            f"negative down; a thick line marks the sum. Most cancels in column {worst}: contributions "
-            f"{[round(float(p), 2) for p in parts[:, worst]]}, sum {float(total[worst]):.2f}.",
+            f"抵消最多的是第 {worst} 列：贡献 {given}，和 {float(total[worst]):.2f}。",
+            f"The {d_model} output columns of one token, each stacked from the contributions of {h} heads, positive "
+            f"up, negative down; a thick line marks the sum. Most cancels in column {worst}: contributions "
+            f"{given}, sum {float(total[worst]):.2f}.",
         ),
     )
 
@@ -159,7 +160,7 @@ def directions(d_k: int = 2, d_model: int = 8) -> Figure:
         say(f"一个头只有 {rank} 个方向可用", f"One head has {rank} direction{'s' if rank > 1 else ''} to work with"),
         say(
             f"W_V[i] W_O[i] 是 {d_model}×{d_model} 的矩阵，每头维度 {d_k}；{d_model} 个奇异值里只有 {rank} 个不为零。",
-            f"W_V[i] W_O[i] is a {d_model}×{d_model} matrix made with head width {d_k}; {rank} of its {d_model} singular "
-            f"values are not zero.",
+            f"W_V[i] W_O[i] is a {d_model}×{d_model} matrix made with head width {d_k}; {rank} of its {d_model} "
+            f"singular values are not zero.",
         ),
     )
