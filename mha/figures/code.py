@@ -61,12 +61,12 @@ def where_it_breaks(listing: str) -> Figure:
         ax.text(left + 3, y, say(zh, en), color=INK, va="center", ha="left", fontsize=10)
     ax.set(xlim=(0, left + 46), ylim=(top, -0.2))
     ax.axis("off")
-    loud = sum(fault[1] for fault in FAULTS)
-    quiet = len(FAULTS) - loud
+    stops_at = sum(fault[1] for fault in FAULTS)
+    quiet = len(FAULTS) - stops_at
     names = say("；", "; ").join(say(zh, en) + (" ✕" if stops else " ○") for _, stops, zh, en in FAULTS)
     return tell(
         fig,
-        say(f"{loud} 处报错 ✕，{quiet} 处不声不响 ○", f"{loud} faults stop it ✕, {quiet} stay silent ○"),
+        say(f"{stops_at} 处报错 ✕，{quiet} 处不声不响 ○", f"{stops_at} faults stop it ✕, {quiet} stay silent ○"),
         say(
             f"缩小的讲义代码，共 {top} 行，出错的行标成红色，右边依次写着错在哪里：{names}。",
             f"The notes' listing from afar, {top} lines, the faulty ones in red; beside them what is wrong: {names}.",
