@@ -23,6 +23,7 @@ from mha.figures import (
     canvas,
     head_colour,
     matrix,
+    ramp,
     tell,
 )
 from mha.language import say
@@ -260,10 +261,11 @@ def weight_maps(h: int = 4, d_k: int = 16, seed: int = 0) -> Figure:
     for i, ax in enumerate(grid.flat):
         whole = h <= 4 or max(map(len, tokens)) == 1
         first = i % columns == 0
-        matrix(
-            ax, A[i], colour=head_colour(i), numbers="{:.2f}" if h <= 2 else None, fontsize=10, vmax=0.45,
-            cols=tokens if whole else [t[0] for t in tokens], rows=tokens if first else None,
-        )  # fmt: skip
+        cols, rows = tokens if whole else [t[0] for t in tokens], tokens if first else None
+        if h <= 2:
+            matrix(ax, A[i], colour=head_colour(i), vmax=0.45, cols=cols, rows=rows)
+        else:  # too small for numbers
+            _tiles(ax, A[i], head_colour(i), cols, rows)
         if h == 4:
             ax.tick_params(labelsize=9.5)
         ax.set_title(say(f"头 {i}", f"head {i}"), fontsize=10.5, color=head_colour(i), loc="left", pad=8)
@@ -278,3 +280,15 @@ def weight_maps(h: int = 4, d_k: int = 16, seed: int = 0) -> Figure:
             f"seed {seed}, untrained. The weights run from {low:.2f} to {high:.2f}, their mean is 0.20.",
         ),
     )
+
+
+def _tiles(ax: Axes, A: Tensor, colour: str, cols: list[str], rows: list[str] | None) -> None:
+    """`matrix` without numbers, fast enough for eight maps a frame."""
+    L = A.shape[0]
+    ax.pcolormesh(A.numpy(), cmap=ramp(colour), vmin=0, vmax=0.45, edgecolors=FAINT, lw=0.5)
+    ax.set(xlim=(-0.02, L + 0.02), ylim=(L + 0.02, -0.02), aspect="equal")
+    ax.set_xticks(torch.arange(L) + 0.5, cols)
+    ax.set_yticks(torch.arange(L) + 0.5 if rows else [], rows or [])
+    ax.xaxis.tick_top()
+    ax.tick_params(length=0, labelcolor=INK, labelsize=10)
+    ax.spines[:].set_visible(False)
