@@ -42,6 +42,8 @@ def build(site: Path = SITE, *, strict: bool = True) -> None:
         f"site: building {', '.join(LANGUAGES)}; the first build runs every chapter and takes a few minutes", flush=True
     )
     logs = {lang: ROOT / "_build" / f"{lang}.log" for lang in LANGUAGES}
+    for lang in LANGUAGES:
+        shutil.rmtree(site / lang, ignore_errors=True)  # no page outlives its chapter; doctrees keep this quick
     runs = {lang: _start(lang, site / lang, logs[lang], strict) for lang in LANGUAGES}
     while any(run.poll() is None for run in runs.values()):
         time.sleep(1)
@@ -125,7 +127,7 @@ def _front_door(site: Path) -> None:
 
     config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
     cover = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))["root"]
-    page = (ROOT / "book" / "assets" / "front.html").read_text(encoding="utf-8")
+    page = (ROOT / "book" / "front" / "index.html").read_text(encoding="utf-8")
     for lang in LANGUAGES:
         page = page.replace(f"{{title_{lang}}}", pick(config["title"], lang))
         (site / lang / "index.html").write_text(
@@ -134,7 +136,7 @@ def _front_door(site: Path) -> None:
             encoding="utf-8",
         )
     (site / "index.html").write_text(page.replace("{cover}", cover), encoding="utf-8")
-    shutil.copyfile(ROOT / "book" / "assets" / "front.js", site / "front.js")
+    shutil.copyfile(ROOT / "book" / "front" / "front.js", site / "front.js")
 
 
 def main() -> None:

@@ -53,7 +53,7 @@ def test_both_languages_have_the_same_sections_and_the_switch_leads_there_and_ba
         tab = visit(f"{lang}/{page}")
         ids[lang] = tab.eval_on_selector_all("article section[id] > h1, article section[id] > h2", "h => h.length")
         tab.locator(f"[class*='switch-to-{OTHER[lang]}']").first.click()
-        tab.wait_for_url(f"**/{OTHER[lang]}/{page}*")
+        tab.wait_for_url(f"**/{OTHER[lang]}/{page}*", timeout=5000)
         assert tab.locator("article h1").count() == 1
     assert ids["zh"] == ids["en"]
 
@@ -77,15 +77,15 @@ def test_the_language_folder_opens_on_the_cover(visit, lang):
 @pytest.mark.parametrize("lang", LANGUAGES)
 def test_every_link_inside_the_book_leads_somewhere(lang):
     site = ROOT / "_site"
-    broken, texts = [], {}
-    for page in sorted((site / lang).rglob("*.html")):
-        text = texts.setdefault(page, page.read_text(encoding="utf-8"))
+    broken, texts = [], {page: page.read_text(encoding="utf-8") for page in (site / lang).rglob("*.html")}
+    for page, text in texts.items():
         for href in re.findall(r'<a[^>]+href="([^"]+)"', text):
             if re.match(r"[a-z]+:", href):
                 continue
             path, _, anchor = href.partition("#")
             target = (page.parent / path).resolve() if path else page
             target = target / "index.html" if target.is_dir() else target
-            if not target.exists() or (anchor and f'id="{anchor}"' not in texts.setdefault(target, target.read_text(encoding="utf-8"))):
+            there = texts[target] if target in texts else target.read_text("utf-8") if target.exists() else None
+            if there is None or (anchor and f'id="{anchor}"' not in there):
                 broken.append(f"{page.name}: {href}")
     assert broken == []
