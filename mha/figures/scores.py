@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from functools import cache
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -116,7 +116,7 @@ def weighted_sum(A: Tensor, v: Tensor) -> Figure:
 # ── what √d_k does: random queries and keys ──────────────────────────────────────────────────────
 
 
-@cache
+@lru_cache(maxsize=8)
 def random_rows(d_k: int, n: int = 64, queries: int = 4096, seed: int = 2) -> tuple[Tensor, Tensor]:
     """Standard normal queries q (b, 64, d_k) and keys k (b, n, d_k), b = queries / 64; each 64 queries share keys."""
     generator = torch.Generator().manual_seed(seed)
@@ -164,8 +164,8 @@ def gradient_norm(d_k: int, scale: str, n: int = 64, queries: int = 4096) -> Ten
 def sharpness(d_k: int = 4, n: int = 64, scale: str = "1", top: int = 16) -> Figure:
     """The largest weights of a typical row (the one of median entropy) for random queries and keys."""
     s = divisor(scale, d_k)
-    q, k = random_rows(d_k, n, 1024)
-    A = (q @ k.mT / s).softmax(-1).flatten(0, 1)  # (1024, n)
+    q, k = random_rows(d_k, n, 4096 if n <= 64 else 1024)
+    A = (q @ k.mT / s).softmax(-1).flatten(0, 1)  # (queries, n)
     H = entropy(A)
     row = A[H.argsort()[len(H) // 2]].sort(descending=True).values
     rest = float(row[top:].sum())
@@ -293,7 +293,8 @@ def sentence(mask: str = "none", h: int = 4, seed: int = 0) -> Figure:
         say(
             f"{h} 个头在 6 个词元（最后一个是填充）上的权重，参数是随机的。掩码 {mask}：36 格里开放 {seen} 格，"
             f"其余画斜线，权重为 0。头 0 的最后一行：{_list(A[0, -1], 2)}。",
-            f"Weights of {h} heads with random parameters on 6 tokens, the last one padding. Mask {mask}: {seen} of 36 "
+            f"Weights of {h} {'head' if h == 1 else 'heads'} with random parameters on 6 tokens, the last one padding. "
+            f"Mask {mask}: {seen} of 36 "
             f"cells are open, the others are hatched and 0. Last row of head 0: {_list(A[0, -1], 2)}.",
         ),
     )
