@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from functools import cache
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -116,7 +116,7 @@ def weighted_sum(A: Tensor, v: Tensor) -> Figure:
 # ── what √d_k does: random queries and keys ──────────────────────────────────────────────────────
 
 
-@cache
+@lru_cache(maxsize=8)
 def random_rows(d_k: int, n: int = 64, queries: int = 4096, seed: int = 2) -> tuple[Tensor, Tensor]:
     """Standard normal queries q (b, 64, d_k) and keys k (b, n, d_k), b = queries / 64; each 64 queries share keys."""
     generator = torch.Generator().manual_seed(seed)
@@ -164,8 +164,8 @@ def gradient_norm(d_k: int, scale: str, n: int = 64, queries: int = 4096) -> Ten
 def sharpness(d_k: int = 4, n: int = 64, scale: str = "1", top: int = 16) -> Figure:
     """The largest weights of a typical row (the one of median entropy) for random queries and keys."""
     s = divisor(scale, d_k)
-    q, k = random_rows(d_k, n, 1024)
-    A = (q @ k.mT / s).softmax(-1).flatten(0, 1)  # (1024, n)
+    q, k = random_rows(d_k, n, 4096 if n <= 64 else 1024)
+    A = (q @ k.mT / s).softmax(-1).flatten(0, 1)  # (queries, n)
     H = entropy(A)
     row = A[H.argsort()[len(H) // 2]].sort(descending=True).values
     rest = float(row[top:].sum())
@@ -179,7 +179,7 @@ def sharpness(d_k: int = 4, n: int = 64, scale: str = "1", top: int = 16) -> Fig
     ax.set_ylabel(say("权重", "weight"), fontsize=10)
     facts = [
         say(f"典型一行，{n} 个键", f"a typical row, {n} keys"),
-        f"var(S) = {d_k / s**2:.3g}",
+        f"var(S) ≈ {d_k / s**2:.{0 if scale == '1' else 3}f}",
         say("平均 H", "mean entropy") + f" {H.mean():.2f},  ln n = {math.log(n):.2f}",
         say("平均最大权重", "mean largest weight") + f" {A.amax(-1).mean():.2f}",
     ]
@@ -204,11 +204,12 @@ def gradients(d_k: int = 1024, n: int = 64) -> Figure:
     fig = canvas(3.3)
     axes = fig.subplots(2, 1, sharex=True)
     bins = np.linspace(-8, 2, 61)
-    small = []
+    small, large = [], []
     for ax, scale, colour in zip(axes, SCALES[:2], (WRONG, RIGHT), strict=True):
         norms = gradient_norm(d_k, scale, n).clamp_min(1e-8).log10().numpy()
         ax.hist(norms, bins=bins, weights=np.full(len(norms), 1 / len(norms)), color=colour)
         small.append(float((norms < -3).mean() * 100))
+        large.append(float((norms > 0).mean() * 100))
         ax.set(xlim=(-8, 2), yticks=[])
         ax.spines["left"].set_visible(False)
         note = f"÷{scale}" + "\n" + say("小于 0.001：", "below 0.001: ") + f"{small[-1]:.0f}%"
@@ -218,12 +219,18 @@ def gradients(d_k: int = 1024, n: int = 64) -> Figure:
     axes[1].set_xlabel(say("q 的梯度的长度", "length of the gradient at q"), fontsize=10)
     return tell(
         fig,
-        f"d_k = {d_k}:  " + say("不缩放，梯度两头跑", "unscaled gradients run to both ends"),
+        f"d_k = {d_k}:  "
+        + (
+            say("不缩放，梯度两头跑", "unscaled gradients run to both ends")
+            if small[0] >= 1
+            else say("不缩放，梯度只是偏大", "unscaled gradients are only larger")
+        ),
         say(
             f"d_k = {d_k} 时 4096 个查询的梯度长度，横轴是对数。不缩放：{small[0]:.0f}% 小于 0.001，"
-            f"同时有许多大于 1；除以 √d_k：{small[1]:.0f}% 小于 0.001，全挤在 0.1 附近。",
+            f"{large[0]:.0f}% 大于 1。除以 √d_k：{small[1]:.0f}% 小于 0.001，{large[1]:.0f}% 大于 1，挤在 0.2 附近。",
             f"Gradient lengths of 4,096 queries at d_k = {d_k}, on a logarithmic axis. Unscaled: {small[0]:.0f}% are "
-            f"below 0.001 while many exceed 1; divided by √d_k: {small[1]:.0f}% are, and all crowd around 0.1.",
+            f"below 0.001, {large[0]:.0f}% above 1. Divided by √d_k: {small[1]:.0f}% are below 0.001, "
+            f"{large[1]:.0f}% above 1; they crowd around 0.2.",
         ),
     )
 
@@ -289,11 +296,12 @@ def sentence(mask: str = "none", h: int = 4, seed: int = 0) -> Figure:
     seen = int(allowed.sum())
     return tell(
         fig,
-        say(f"掩码 {mask}：每个头都只看 {seen} 格", f"{mask}: every head may use {seen} cells"),
+        say(f"掩码 {mask}：每个头可以看 {seen} 格", f"{mask}: every head may use {seen} cells"),
         say(
             f"{h} 个头在 6 个词元（最后一个是填充）上的权重，参数是随机的。掩码 {mask}：36 格里开放 {seen} 格，"
             f"其余画斜线，权重为 0。头 0 的最后一行：{_list(A[0, -1], 2)}。",
-            f"Weights of {h} heads with random parameters on 6 tokens, the last one padding. Mask {mask}: {seen} of 36 "
+            f"Weights of {h} {'head' if h == 1 else 'heads'} with random parameters on 6 tokens, the last one padding. "
+            f"Mask {mask}: {seen} of 36 "
             f"cells are open, the others are hatched and 0. Last row of head 0: {_list(A[0, -1], 2)}.",
         ),
     )
