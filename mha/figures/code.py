@@ -52,14 +52,14 @@ def where_it_breaks(listing: str) -> Figure:
             )
             place += len(word) + 1
     ends = [len(lines[row]) * unit for row in rows]
-    left = max(ends) + 5
+    left = max(ends) + 7
     for k, ((_, loud, zh, en), row, end) in enumerate(zip(FAULTS, rows, ends, strict=True)):
         y = (k + 0.5) * top / len(FAULTS)
-        ax.plot([end + 0.6, left - 4, left - 1], [row + 0.47, y, y], color=FAINT, lw=0.9)
+        ax.plot([end + 0.6, max(ends) + 0.6, left - 1], [row + 0.47, row + 0.47, y], color=FAINT, lw=0.9)
         mark = "✕" if loud else "○"
         ax.text(left, y, mark, color=WRONG if loud else WEIGHT, va="center", ha="left", fontsize=10)
         ax.text(left + 3, y, say(zh, en), color=INK, va="center", ha="left", fontsize=10)
-    ax.set(xlim=(0, left + 46), ylim=(top, -0.2))
+    ax.set(xlim=(0, left + 44), ylim=(top, -0.2))
     ax.axis("off")
     stops_at = sum(fault[1] for fault in FAULTS)
     quiet = len(FAULTS) - stops_at
