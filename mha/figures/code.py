@@ -80,7 +80,7 @@ def left_over(h: int = 3, d_model: int = 10) -> Figure:
         raise ValueError(f"d_model // h = 0: d_model = {d_model}, h = {h}")
     d_k = d_model // h
     rest = d_model - h * d_k
-    fig = canvas(1.75)
+    fig = canvas(1.35)
     ax = fig.add_subplot()
     for c in range(d_model):
         owner = c // d_k
@@ -156,6 +156,6 @@ def heads(
         f"{title}:  h = {h},  d_k = {d_k}",
         say(
             f"{h} 个头各自的注意力权重，{L}×{L}，掩码 {mask}，填充 {fill}；头 0 的第 0 行是 {first}。",
-            f"The attention weights of {h} heads, {L}×{L} each, mask {mask}, fill {fill}; row 0 of head 0 is {first}.",
+            f"The attention weights of {h} {'head' if h == 1 else 'heads'}, {L}×{L} each, mask {mask}, fill {fill}; row 0 of head 0 is {first}.",
         ),
     )
