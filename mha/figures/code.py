@@ -156,6 +156,7 @@ def heads(
         f"{title}:  h = {h},  d_k = {d_k}",
         say(
             f"{h} 个头各自的注意力权重，{L}×{L}，掩码 {mask}，填充 {fill}；头 0 的第 0 行是 {first}。",
-            f"The attention weights of {h} {'head' if h == 1 else 'heads'}, {L}×{L} each, mask {mask}, fill {fill}; row 0 of head 0 is {first}.",
+            f"The attention weights of {h} {'head' if h == 1 else 'heads'}, {L}×{L} each, mask {mask}, "
+            f"fill {fill}; row 0 of head 0 is {first}.",
         ),
     )
