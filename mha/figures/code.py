@@ -52,14 +52,14 @@ def where_it_breaks(listing: str) -> Figure:
             )
             place += len(word) + 1
     ends = [len(lines[row]) * unit for row in rows]
-    left = max(ends) + 5
+    left = max(ends) + 7
     for k, ((_, loud, zh, en), row, end) in enumerate(zip(FAULTS, rows, ends, strict=True)):
         y = (k + 0.5) * top / len(FAULTS)
-        ax.plot([end + 0.6, left - 4, left - 1], [row + 0.47, y, y], color=FAINT, lw=0.9)
+        ax.plot([end + 0.6, max(ends) + 0.6, left - 1], [row + 0.47, row + 0.47, y], color=FAINT, lw=0.9)
         mark = "✕" if loud else "○"
         ax.text(left, y, mark, color=WRONG if loud else WEIGHT, va="center", ha="left", fontsize=10)
         ax.text(left + 3, y, say(zh, en), color=INK, va="center", ha="left", fontsize=10)
-    ax.set(xlim=(0, left + 46), ylim=(top, -0.2))
+    ax.set(xlim=(0, left + 44), ylim=(top, -0.2))
     ax.axis("off")
     stops_at = sum(fault[1] for fault in FAULTS)
     quiet = len(FAULTS) - stops_at
@@ -80,7 +80,7 @@ def left_over(h: int = 3, d_model: int = 10) -> Figure:
         raise ValueError(f"d_model // h = 0: d_model = {d_model}, h = {h}")
     d_k = d_model // h
     rest = d_model - h * d_k
-    fig = canvas(1.75)
+    fig = canvas(1.35)
     ax = fig.add_subplot()
     for c in range(d_model):
         owner = c // d_k
@@ -156,6 +156,7 @@ def heads(
         f"{title}:  h = {h},  d_k = {d_k}",
         say(
             f"{h} 个头各自的注意力权重，{L}×{L}，掩码 {mask}，填充 {fill}；头 0 的第 0 行是 {first}。",
-            f"The attention weights of {h} heads, {L}×{L} each, mask {mask}, fill {fill}; row 0 of head 0 is {first}.",
+            f"The attention weights of {h} {'head' if h == 1 else 'heads'}, {L}×{L} each, mask {mask}, "
+            f"fill {fill}; row 0 of head 0 is {first}.",
         ),
     )
