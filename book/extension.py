@@ -56,6 +56,9 @@ def _configure(app: Sphinx, config: Config) -> None:
     config.nb_ipywidgets_js = {}  # the page moves its own figures; nothing is fetched from elsewhere
     for name in ("project", "html_title", "author"):
         setattr(config, name, pick(getattr(config, name), lang))
+    theme = config.html_theme_options
+    theme["search_bar_text"] = pick("搜索全书 | Search this book", lang)
+    theme["extra_footer"] = f"<p>{pick('文字：CC BY 4.0；代码：MIT | Text: CC BY 4.0; code: MIT', lang)}</p>"
     config.html_static_path.append(str(ASSETS))
     app.add_css_file("katex/katex.min.css")
     app.add_css_file("book.css")

@@ -43,13 +43,9 @@ def visit_inline(translator: Any, node: nodes.math) -> None:
 
 def visit_block(translator: Any, node: nodes.math_block) -> None:
     """Write one displayed formula, with its number if it has a label."""
-    number = ""
-    if node["number"]:
-        number = f'<span class="mha-eqno">({node["number"]})'
-        translator.body.append(f'<div class="mha-formula" id="{node["ids"][0]}">' if node["ids"] else "<div>")
-        translator.body.append(_checked(node, display=True) + number + "</span></div>")
-    else:
-        translator.body.append(f'<div class="mha-formula">{_checked(node, display=True)}</div>')
+    anchor = f' id="{node["ids"][0]}"' if node["ids"] else ""
+    number = f'<span class="mha-eqno">({node["number"]})</span>' if node["number"] else ""
+    translator.body.append(f'<div class="mha-formula"{anchor}>{_checked(node, display=True)}{number}</div>')
     raise nodes.SkipNode
 
 

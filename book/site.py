@@ -42,6 +42,8 @@ def build(site: Path = SITE, *, strict: bool = True) -> None:
         f"site: building {', '.join(LANGUAGES)}; the first build runs every chapter and takes a few minutes", flush=True
     )
     logs = {lang: ROOT / "_build" / f"{lang}.log" for lang in LANGUAGES}
+    for lang in LANGUAGES:
+        shutil.rmtree(site / lang, ignore_errors=True)  # no page outlives its chapter; doctrees keep this quick
     runs = {lang: _start(lang, site / lang, logs[lang], strict) for lang in LANGUAGES}
     while any(run.poll() is None for run in runs.values()):
         time.sleep(1)
@@ -69,7 +71,8 @@ def build_language(lang: str, out: Path, *, strict: bool, only: str | None = Non
         overrides["external_toc_path"] = str(toc)
     result = build_sphinx(
         str(ROOT), str(out), noconfig=True, path_config=str(ROOT / "_config.yml"), confoverrides=overrides,
-        doctreedir=str(ROOT / "_build" / "doctrees" / (f"{lang}-only" if only else lang)), warningiserror=strict, keep_going=strict,
+        doctreedir=str(ROOT / "_build" / "doctrees" / (f"{lang}-only" if only else lang)),
+        warningiserror=strict, keep_going=strict,
     )  # fmt: skip
     return result if isinstance(result, int) else 1
 
@@ -81,7 +84,7 @@ def serve(site: Path = SITE, port: int = 8000) -> None:
         try:
             server = http.server.ThreadingHTTPServer(("127.0.0.1", candidate), handler)
         except OSError:
-            print(f"site: port {candidate} is busy, trying {candidate + 1}")
+            print(f"site: port {candidate} is busy, trying {candidate + 1}", flush=True)
             continue
         break
     else:
@@ -124,7 +127,7 @@ def _front_door(site: Path) -> None:
 
     config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
     cover = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))["root"]
-    page = (ROOT / "book" / "assets" / "front.html").read_text(encoding="utf-8")
+    page = (ROOT / "book" / "front" / "index.html").read_text(encoding="utf-8")
     for lang in LANGUAGES:
         page = page.replace(f"{{title_{lang}}}", pick(config["title"], lang))
         (site / lang / "index.html").write_text(
@@ -133,13 +136,13 @@ def _front_door(site: Path) -> None:
             encoding="utf-8",
         )
     (site / "index.html").write_text(page.replace("{cover}", cover), encoding="utf-8")
-    shutil.copyfile(ROOT / "book" / "assets" / "front.js", site / "front.js")
+    shutil.copyfile(ROOT / "book" / "front" / "front.js", site / "front.js")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m book.site", description=__doc__)
     parser.add_argument("--serve", action="store_true", help="serve the site after building it")
-    parser.add_argument("--port", type=int, default=int(os.environ.get("PORT", "8000")), help="first port to try")
+    parser.add_argument("--port", type=int, default=int(os.environ.get("PORT") or 8000), help="first port to try")
     parser.add_argument("--language", choices=LANGUAGES, help="build this language alone, in this process")
     parser.add_argument("--out", type=Path, default=SITE)
     parser.add_argument("--only", help="with --language: one page, for example chapters/2-2-splitting.ipynb")

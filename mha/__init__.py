@@ -5,7 +5,7 @@ Plots (`mha.figures`) and live figures (`mha.widgets`) load only when imported.
 """
 
 from mha.attention import MultiHeadAttention, scaled_dot_product_attention
-from mha.language import language, say, set_language
+from mha.language import say, set_language
 from mha.masks import causal_mask, padding_mask
 from mha.trace import Trace
 
@@ -13,7 +13,6 @@ __all__ = [
     "MultiHeadAttention",
     "Trace",
     "causal_mask",
-    "language",
     "padding_mask",
     "say",
     "scaled_dot_product_attention",

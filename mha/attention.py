@@ -86,7 +86,7 @@ class MultiHeadAttention(nn.Module):
                 f"h must divide d_model, got d_model = {d_model} and h = {h}; "
                 f"choose h from {divisors}, or give d_k and d_v"
             )
-        if not 0 <= dropout < 1:
+        if not isinstance(dropout, (int, float)) or not 0 <= dropout < 1:
             raise ValueError(f"dropout must be at least 0 and below 1, got {dropout!r}")
         self.d_model, self.h, self.dropout = d_model, h, dropout
         self.d_k = d_model // h if d_k is None else d_k
@@ -169,9 +169,10 @@ class MultiHeadAttention(nn.Module):
 def _fused(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None, is_causal: bool, dropout: float) -> Tensor:
     """`steps.attend` in one kernel that never stores the (L, S) weights."""
     L, S = Q.shape[-2], K.shape[-2]
-    if mask is None and (not is_causal or L == S or L == 1):
-        # torch aligns is_causal to the left end: the same only where L = S; a single query sees every key
-        return F.scaled_dot_product_attention(Q, K, V, dropout_p=dropout, is_causal=is_causal and L == S)
+    if mask is None and (not is_causal or L == 1):  # a single query sees every key
+        return F.scaled_dot_product_attention(Q, K, V, dropout_p=dropout)
+    if mask is None and L == S:  # torch aligns is_causal to the left end: the same only here
+        return F.scaled_dot_product_attention(Q, K, V, dropout_p=dropout, is_causal=True)
     allowed = combine(mask, is_causal, (*Q.shape[:-1], S), Q.device)
     assert allowed is not None  # a mask or a causal one is there
     nowhere = ~allowed.any(dim=-1, keepdim=True)  # such rows are NaN on some versions and backends
@@ -182,3 +183,5 @@ def _fused(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None, is_causal: bool
 def _check_tensor(name: str, value: object) -> None:
     if not isinstance(value, Tensor):
         raise TypeError(f"{name} must be a torch tensor, got {type(value).__name__}")
+    if not value.is_floating_point():
+        raise TypeError(f"{name} must hold floating-point numbers (embeddings, not token ids), got {value.dtype}")

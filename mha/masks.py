@@ -15,23 +15,26 @@ def causal_mask(L: int, S: int | None = None, *, device: torch.device | str | No
     """Which keys a query may see when it may not look ahead: (L, S), aligned to the right end.
 
     The last query sees every key, so decoding with earlier keys kept is right (pytorch#108108).
-    S defaults to L.
+    S defaults to L. ValueError unless both are integers, 0 or more.
 
     >>> causal_mask(2, 4).int().tolist()
     [[1, 1, 1, 0], [1, 1, 1, 1]]
     """
     S = L if S is None else S
+    _check_length("L", L)
+    _check_length("S", S)
     return torch.ones(L, S, dtype=torch.bool, device=device).tril(S - L)
 
 
 def padding_mask(lengths: Tensor | list[int], S: int) -> Tensor:
     """Which keys are real: (B, 1, 1, S), True for the first `lengths[b]` keys of sample b.
 
-    ValueError unless `lengths` is a row of integers, each from 0 to S.
+    ValueError unless S is an integer and `lengths` a row of them, each from 0 to S.
 
     >>> padding_mask([1, 3], S=3).int().tolist()
     [[[[1, 0, 0]]], [[[1, 1, 1]]]]
     """
+    _check_length("S", S)
     lengths = torch.as_tensor(lengths)
     if lengths.dim() != 1 or lengths.dtype not in INTEGERS:
         raise ValueError(
@@ -43,8 +46,9 @@ def padding_mask(lengths: Tensor | list[int], S: int) -> Tensor:
 
 
 def check_mask(mask: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """The mask as a boolean tensor that broadcasts to `shape` = (…, L, S), or a clear refusal.
+    """The mask as a boolean tensor of at least (L, S) dimensions that broadcasts to `shape`, or a clear refusal.
 
+    shape: (…, L, S). A mask of keys, (S,), becomes (1, S), which is what the fused kernel can read.
     TypeError for a floating mask, ValueError for a shape that does not fit. Nothing is mutated.
     """
     if not isinstance(mask, Tensor):
@@ -62,9 +66,9 @@ def check_mask(mask: Tensor, shape: tuple[int, ...]) -> Tensor:
         names = "(B, h, L, S)" if len(shape) == 4 else "(…, L, S)"
         raise ValueError(
             f"mask must broadcast to {names} = {shape}, got {tuple(mask.shape)}; "
-            "for a per-sample mask use mask[:, None]"
+            "for a per-sample mask use mask[:, None], for one of keys alone mask[:, None, None]"
         )
-    return mask != 0
+    return torch.atleast_2d(mask != 0)
 
 
 def combine(mask: Tensor | None, is_causal: bool, shape: tuple[int, ...], device: torch.device) -> Tensor | None:
@@ -74,3 +78,8 @@ def combine(mask: Tensor | None, is_causal: bool, shape: tuple[int, ...], device
         return allowed
     causal = causal_mask(*shape[-2:], device=device)  # (L, S)
     return causal if allowed is None else allowed & causal
+
+
+def _check_length(name: str, value: int) -> None:
+    if not isinstance(value, (int, torch.SymInt)) or value < 0:  # SymInt: a length under torch.export
+        raise ValueError(f"{name} must be an integer, 0 or more, got {value!r}")

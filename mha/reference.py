@@ -12,6 +12,7 @@ def attention(Q: ArrayLike, K: ArrayLike, V: ArrayLike, allowed: ArrayLike | Non
     """One head, one sample: Q (L, d_k), K (S, d_k), V (S, d_v) → output (L, d_v), weights (L, S).
 
     allowed (L, S): True where a query may attend. A query that may attend nowhere gives zeros.
+    TypeError unless `allowed` is boolean or integer.
 
     >>> output, weights = attention([[0.]], [[0.], [0.]], [[10.], [20.]])
     >>> output.tolist(), weights.tolist()
@@ -19,7 +20,7 @@ def attention(Q: ArrayLike, K: ArrayLike, V: ArrayLike, allowed: ArrayLike | Non
     """
     q, k, v = (np.asarray(x, dtype=np.float64) for x in (Q, K, V))
     L, S, d_k = len(q), len(k), q.shape[1]
-    may = np.ones((L, S), bool) if allowed is None else np.asarray(allowed, bool)
+    may = np.broadcast_to(_boolean(allowed), (L, S))
     weights, out = np.zeros((L, S)), np.zeros((L, v.shape[1]))
     for i in range(L):
         score = {j: sum(q[i, c] * k[j, c] for c in range(d_k)) / math.sqrt(d_k) for j in range(S) if may[i, j]}
@@ -48,7 +49,7 @@ def multi_head_attention(
     p = {name: np.asarray(value, dtype=np.float64) for name, value in parameters.items()}
     B, L, S = len(x_q), x_q.shape[1], x_k.shape[1]
     d_k, d_v = p["W_Q"].shape[1] // h, p["W_V"].shape[1] // h
-    may = np.broadcast_to(True if allowed is None else np.asarray(allowed, bool), (B, h, L, S))
+    may = np.broadcast_to(_boolean(allowed), (B, h, L, S))
     out, weights = np.zeros((B, L, p["W_O"].shape[1])), np.zeros((B, h, L, S))
     for b in range(B):
         q = x_q[b] @ p["W_Q"] + p.get("b_Q", 0.0)
@@ -60,3 +61,10 @@ def multi_head_attention(
             heads[:, tall], weights[b, i] = attention(q[:, wide], k[:, wide], v[:, tall], may[b, i])
         out[b] = heads @ p["W_O"] + p.get("b_O", 0.0)
     return out, weights
+
+
+def _boolean(allowed: ArrayLike | None) -> NDArray[np.bool_]:
+    may = np.asarray(True if allowed is None else allowed)
+    if may.dtype.kind not in "biu":
+        raise TypeError(f"allowed must be boolean or 0/1 integer (non-zero = may attend), got {may.dtype}")
+    return may.astype(bool)

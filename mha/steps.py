@@ -33,14 +33,16 @@ def split_heads(X: Tensor, h: int) -> Tensor:
     """Step 2, head splitting: the last dimension becomes (h, d_k), then h moves forward.
 
     X (B, L, h·d_k) → (B, h, L, d_k), a view of the same storage: nothing is copied.
-    ValueError if h does not divide the last dimension.
+    ValueError if X has no (L, h·d_k) or h does not divide the last dimension.
 
     >>> split_heads(torch.arange(12).view(1, 3, 4), h=2)[0, 0].tolist()  # head 0: left half of each row
     [[0, 1], [4, 5], [8, 9]]
     """
+    if X.dim() < 2:
+        raise ValueError(f"X must have at least 2 dimensions (…, length, width), got {tuple(X.shape)}")
     width = X.shape[-1]
-    if h < 1 or width % h:
-        raise ValueError(f"h must divide the last dimension of X, got h = {h} and X {tuple(X.shape)}")
+    if not isinstance(h, int) or h < 1 or width % h:
+        raise ValueError(f"h must be an integer dividing the last dimension of X, got h = {h!r} and X {tuple(X.shape)}")
     X = X.unflatten(-1, (h, width // h))  # (B, L, h, d_k)
     return X.transpose(-3, -2)  # (B, h, L, d_k)
 
@@ -66,6 +68,7 @@ def softmax(S: Tensor, allowed: Tensor | None = None) -> Tensor:
 
     S (B, h, L, S), allowed boolean and broadcastable to S → (B, h, L, S).
     A masked weight is exactly 0; a row sums to 1, or to 0 where no key is allowed.
+    TypeError unless `allowed` is boolean.
 
     >>> S = torch.zeros(2, 3)
     >>> softmax(S, torch.tensor([[True, True, False], [False, False, False]])).tolist()
@@ -73,6 +76,8 @@ def softmax(S: Tensor, allowed: Tensor | None = None) -> Tensor:
     """
     if allowed is None:
         return torch.softmax(S, dim=-1)
+    if allowed.dtype != torch.bool:
+        raise TypeError(f"allowed must be boolean (True = may attend), got {allowed.dtype}")
     nowhere = ~allowed.any(dim=-1, keepdim=True)  # rows that may look at no key
     S = S.masked_fill(~allowed, -math.inf)
     S = S.masked_fill(nowhere, 0.0)  # softmax of −∞ alone is NaN, in the gradient too: pass through a finite row …
@@ -93,18 +98,20 @@ def attend(
     2.0
     """
     A = softmax(scores(Q, K), allowed).to(V.dtype)  # (B, h, L, S)
-    return F.dropout(A, dropout, training=dropout > 0) @ V, A  # (B, h, L, d_v), (B, h, L, S)
+    return F.dropout(A, dropout) @ V, A  # (B, h, L, d_v), (B, h, L, S)
 
 
 def merge_heads(X: Tensor) -> Tensor:
     """Step 4, merging: what undoes the split. Transpose back, then join the last two dimensions.
 
-    X (B, h, L, d_v) → (B, L, h·d_v), for any strides.
+    X (B, h, L, d_v) → (B, L, h·d_v), for any strides. ValueError if X has fewer than 3 dimensions.
 
     >>> x = torch.arange(12).view(1, 3, 4)
     >>> torch.equal(merge_heads(split_heads(x, h=2)), x)
     True
     """
+    if X.dim() < 3:
+        raise ValueError(f"X must have at least 3 dimensions (…, h, length, width), got {tuple(X.shape)}")
     return X.transpose(-3, -2).flatten(-2)  # (B, L, h, d_v) → (B, L, h·d_v)
 
 

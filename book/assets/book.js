@@ -64,11 +64,13 @@ function bringToLife(root) {
 
 document.querySelectorAll(".mha-explore").forEach(bringToLife);
 
-// The language switch keeps the reader's place in the page, and the site remembers the choice.
-document.querySelectorAll("a[class*='switch-to-'], .switch-to-zh, .switch-to-en").forEach((link) => {
+// The language switch stays in this tab, keeps the reader's place in the page, and the choice is remembered.
+document.querySelectorAll("a[class*='switch-to-']").forEach((link) => {
+  const language = link.className.match(/switch-to-(\w+)/)[1];
+  link.removeAttribute("target");
+  link.lang = language;
   link.addEventListener("click", () => {
-    const anchor = link.closest("a") ?? link;
-    anchor.hash = location.hash;
-    try { localStorage.setItem("mha-language", link.className.includes("switch-to-zh") ? "zh" : "en"); } catch { /* private mode */ }
+    link.hash = location.hash;
+    try { localStorage.setItem("mha-language", language); } catch { /* private mode */ }
   });
 });

@@ -78,7 +78,8 @@ def memory(h: int = 2, step: str = BOTH, L: int = 3, d_model: int = 4) -> Figure
         fig,
         say("内存不动，只换读法", "The memory stays; only the reading changes"),
         say(
-            f"内存里是 0 到 {x.numel() - 1}，没有变。{step} 之后形状 {tuple(seen.shape)}、步长 {seen.stride()}，读出的顺序是 {order.tolist()}。",
+            f"内存里是 0 到 {x.numel() - 1}，没有变。{step} 之后形状是 {tuple(seen.shape)}，步长是 {seen.stride()}，"
+            f"读出的顺序是 {order.tolist()}。",
             f"Memory holds 0 to {x.numel() - 1}, unchanged. After {step} the shape is {tuple(seen.shape)}, the strides "
             f"{seen.stride()}, and the numbers are read in the order {order.tolist()}.",
         ),

@@ -126,7 +126,8 @@ def explore(draw: Callable[..., Figure], /, **choices: Sequence[Any]) -> Explore
 
 def label(name: str) -> str:
     """A choice's name in words and as a symbol: "头数 h"."""
-    return f"{say(*WORDS[name])} {name}" if name in WORDS else name
+    word = say(*WORDS[name]) if name in WORDS else name
+    return name if word == name else f"{word} {name}"
 
 
 def _widget(live: Explore) -> Any:
@@ -214,7 +215,7 @@ def _slider(name: str, values: list[Any]) -> str:
     return (
         f'<label class="mha-slider" data-choice="{html.escape(name, quote=True)}"><span>{text}</span>'
         f'<input type="range" min="0" max="{stops}" step="1" value="0" aria-valuetext="{first}">'
-        f"<output>{first}</output></label>"
+        f'<output data-widest="{html.escape(max(map(str, values), key=len), quote=True)}">{first}</output></label>'
     )
 
 

@@ -1,0 +1,90 @@
+"""The built site, served, and a browser to look at it with."""
+
+import functools
+import http.server
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+from book.notebooks import ROOT
+from book.site import SITE, build
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+# No background traffic: a test run asks nobody for anything
+QUIET = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+         "--disable-component-update", "--disable-sync")  # fmt: skip
+
+
+def find_chromium(playwright) -> str:
+    """An installed Chromium, or the one Playwright fetches. The tests fail, naming what to install, without one."""
+    found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+    own = playwright.chromium.executable_path
+    if not found and not Path(own).exists():
+        subprocess.run([sys.executable, "-m", "playwright", "install", "chromium"], check=False)
+    if not found and not Path(own).exists():
+        pytest.exit(
+            "the site was not tested: no Chromium found and Playwright could not fetch one. Install it "
+            "(on Debian: apt install chromium) or name it: CHROMIUM=/path/to/chromium make test",
+            returncode=1,
+        )
+    return found or own
+
+
+@pytest.fixture(scope="session")
+def browser():
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_chromium(playwright), args=list(QUIET))
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def address():
+    """The address of the built site."""
+    build()
+    handler = functools.partial(_Quiet, directory=str(SITE))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+@pytest.fixture
+def visit(browser, address):
+    """Open a page; at the end, no console message of weight, no failed request and no foreign one is forgiven."""
+    contexts, complaints = [], []
+
+    def open_page(path, **options):
+        context = browser.new_context(**options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda m: complaints.append(m.text) if m.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("response", lambda r: complaints.append(f"{r.status} {r.url}") if r.status >= 400 else None)
+        page.on("request", lambda r: complaints.append(r.url) if foreign(r.url) else None)
+        page.goto(f"{address}/{path}", wait_until="load")
+        return page
+
+    def foreign(url):
+        return not url.startswith((address, "data:", "blob:"))
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        """Say nothing about each request."""
+
+
+def pages() -> list[str]:
+    """Every page of the book, without language: chapters/1-concept.html …"""
+    return [f"chapters/{path.stem}.html" for path in sorted((ROOT / "chapters").glob("*.ipynb"))]
