@@ -57,7 +57,7 @@ def train(h: int, *, steps: int = 250, B: int = 32, lr: float = 0.03, seed: int 
     In float64 and on one thread, so that every machine finds the same heads. ValueError unless h divides D_MODEL.
     """
     generator = torch.Generator().manual_seed(seed)
-    layer = MultiHeadAttention(D_MODEL, h, device="cpu", dtype=torch.float64)
+    layer = MultiHeadAttention(D_MODEL, h, device="meta", dtype=torch.float64).to_empty(device="cpu")
     with torch.no_grad():
         for p in layer.parameters():
             p.zero_() if p.dim() == 1 else p.normal_(std=D_MODEL**-0.5, generator=generator)

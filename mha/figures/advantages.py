@@ -70,19 +70,21 @@ def speed(seconds: Mapping[str, Mapping[int, float]]) -> Figure:
     fig = canvas(3.0)
     ax = fig.subplots()
     words = {"steps": say("一步一步算", "step by step"), "fused": say("融合内核", "fused kernel")}
-    ends = []
-    for way, colour, above in (("steps", K, 9), ("fused", Q, -17)):
-        h = list(seconds[way])
-        ratio = [seconds[way][n] / seconds[way][h[0]] for n in h]
-        ax.plot(h, ratio, color=colour, marker="o", ms=4)
-        ax.annotate(f"{words[way]} ×{ratio[-1]:.1f}", (h[-1], ratio[-1]), (0, above), textcoords="offset points",
-                    ha="right", color=colour)  # fmt: skip
-        ends.append(ratio[-1])
+    h = list(seconds["steps"])
+    ratios = {way: [seconds[way][n] / seconds[way][h[0]] for n in h] for way in words}
+    ends = [ratios[way][-1] for way in words]
+    top = max(2.0, 1.15 * max(ends))
+    upper = max(words, key=lambda way: ratios[way][-1])
+    gap = max(0.0, 0.1 * top - abs(ends[0] - ends[1])) / 2  # so that the labels at the ends do not touch
+    for way, colour in (("steps", K), ("fused", Q)):
+        ax.plot(h, ratios[way], color=colour, marker="o", ms=4)
+        y = ratios[way][-1] + (gap if way == upper else -gap)
+        ax.text(h[-1] * 1.12, y, f"{words[way]} ×{ratios[way][-1]:.1f}", color=colour, va="center")
     ax.axhline(1, color=FAINT, lw=1, zorder=0)
     ax.set_xscale("log", base=2)
     ax.set_xticks(h, [str(n) for n in h])
     ax.minorticks_off()
-    ax.set(xlabel="h", ylim=(0, max(2.0, 1.25 * max(ends))))
+    ax.set(xlabel="h", xlim=(h[0] * 0.85, h[-1] * 4.2), ylim=(0, top))
     ax.set_title(say(f"用时 ÷ h = {h[0]} 的用时", f"time ÷ time at h = {h[0]}"), loc="left", fontsize=10.5, color=QUIET)
     return tell(
         fig,
