@@ -10,7 +10,7 @@ from typing import Any
 from book.languages import LANGUAGES, language_of, tags
 from book.notebooks import KEPT
 
-TAGS = {*LANGUAGES, "solution", "hide-cell", "hide-input", "hide-output", "remove-input", "raises-exception"}
+TAGS = {*LANGUAGES, "solution", "hide-cell", "hide-input", "hide-output", "remove-input", "raises-exception", "timing"}
 CJK = r"[\u3400-\u9fff]"
 FENCE = re.compile(r"^(`{3,}|~{3,}|:{3,}).*?^\1\s*$", re.S | re.M)
 # What both languages must share, in the same order

@@ -126,7 +126,8 @@ def explore(draw: Callable[..., Figure], /, **choices: Sequence[Any]) -> Explore
 
 def label(name: str) -> str:
     """A choice's name in words and as a symbol: "头数 h"."""
-    return f"{say(*WORDS[name])} {name}" if name in WORDS else name
+    word = say(*WORDS[name]) if name in WORDS else name
+    return name if word == name else f"{word} {name}"
 
 
 def _widget(live: Explore) -> Any:

@@ -64,6 +64,31 @@ def test_a_row_with_no_key_allowed_teaches_nothing(path):
         assert tensor.grad.abs().max() == 0
 
 
+@on(TORCH)
+def test_a_row_with_no_key_allowed_makes_no_nan_on_the_way_either(path):
+    # a NaN that a later mask hides from the gradient still trips whoever looks for one
+    torch.manual_seed(0)
+    attention, x = MultiHeadAttention(4, 2), torch.randn(1, 2, 4)
+    with torch.autograd.set_detect_anomaly(True):
+        output, _ = path(attention, x, mask=allow("00 11"))
+        output.sum().backward()  # RuntimeError where some function returned NaN in its backward
+    assert attention.W_Q.weight.grad.abs().sum() > 0
+
+
+def test_a_row_with_no_key_allowed_survives_a_kernel_that_gives_nan_there(monkeypatch):
+    # not every version and backend of the fused kernel gives zeros: one that follows the formula gives NaN
+    def formula(Q, K, V, attn_mask=None, dropout_p=0.0, is_causal=False):
+        S = (Q @ K.mT / math.sqrt(Q.shape[-1])).masked_fill(~attn_mask, -math.inf)
+        return torch.softmax(S, dim=-1) @ V
+
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", formula)
+    q = zeros(2).requires_grad_()
+    output = identity(1)(q, zeros(3), rows([1, 2, 6]), allow("000 111"))
+    close(output[0], [[0], [3]])
+    output.sum().backward()
+    assert q.grad.isfinite().all()
+
+
 @on(ALL)
 def test_a_causal_row_before_the_first_key_gives_zeros(path):
     output, _ = path(identity(1), zeros(2), zeros(1), rows([7]), is_causal=True)
@@ -116,10 +141,11 @@ def test_the_reference_refuses_a_floating_mask():
 # 4: a finite fill leaks · TransformerLens#318
 
 
+@pytest.mark.parametrize("score", [-2e5, -2e10, -2e38], ids=str)  # below −1e5, −1e9, and half of what float32 holds
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64], ids=str)
 @on(ALL)
-def test_a_masked_key_stays_masked_below_any_finite_fill(path, dtype):
-    q, k = rows([1], dtype), rows([-2e5, 0], dtype)
+def test_a_masked_key_stays_masked_below_any_finite_fill(path, dtype, score):
+    q, k = rows([1], dtype), rows([score, 0], dtype)
     output, weights = path(identity(1, dtype=dtype), q, k, rows([7, 9], dtype), allow("10"))
     assert column(output) == [7]
     if weights is not None:
@@ -145,6 +171,13 @@ def test_a_masked_half_precision_input_gives_what_float32_gives(path, dtype):
         rtol=0,
         atol=6 * torch.finfo(dtype).eps,
     )
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+def test_the_softmax_step_masks_half_precision_scores(dtype):
+    weights = steps.softmax(torch.zeros(2, 3, dtype=dtype), allow("110 000"))
+    assert weights.dtype == dtype
+    assert weights.tolist() == [[0.5, 0.5, 0], [0, 0, 0]]
 
 
 # 6: fill plus score overflows where two masks are added · transformers#17306

@@ -552,11 +552,19 @@ def test_dropout_drops_weights_and_scales_the_others_up(path):
     assert set(output.flatten().tolist()) == {0, 1, 10, 11}
 
 
+@pytest.mark.parametrize(
+    ("is_causal", "mask", "S"),
+    [(False, None, 1), (True, None, 1), (True, None, 2), (False, "10", 2), (True, "10", 2)],
+    ids=["plain", "causal, one key", "causal", "mask", "mask and causal"],
+)
 @on(WITH_DROPOUT)
-def test_dropout_drops_the_share_it_was_given(path):
+def test_dropout_drops_the_share_it_was_given(path, is_causal, mask, S):
+    # whatever the mask, the first of S queries (the only one where there is a mask) sees one key of value 1
     torch.manual_seed(0)
     attention = identity(1, dropout=0.2).train()
-    output, _ = path(attention, torch.ones(4000, 1, 1, dtype=DOUBLE))
+    ones = torch.ones(4000, S, 1, dtype=DOUBLE)
+    output, _ = path(attention, ones, ones, ones, None if mask is None else allow(mask), is_causal)
+    output = output[:, 0]
     share = (output == 0).double().mean().item()
     assert abs(share - 0.2) < 5 * math.sqrt(0.2 * 0.8 / 4000)  # five standard deviations
     assert set(output.flatten().tolist()) == {0, 1.25}  # 1 / (1 - p)
