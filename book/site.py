@@ -67,6 +67,7 @@ def build_language(lang: str, out: Path, *, strict: bool, only: str | None = Non
     overrides = {"language": SPHINX[lang], "book_languages": list(LANGUAGES), "latex_individualpages": False}
     if only:
         toc = ROOT / "_build" / "only.yml"
+        toc.parent.mkdir(exist_ok=True)
         toc.write_text(f"format: jb-book\nroot: {only.removesuffix('.ipynb')}\n", encoding="utf-8")
         overrides["external_toc_path"] = str(toc)
     result = build_sphinx(

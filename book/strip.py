@@ -27,7 +27,7 @@ STOPS = (
     ("X", "X", "X", "L×512", "chapters/1-concept"),
     ("QKV", "Q K V", "Q K V", "3·L×512", "chapters/2-1-projection"),
     ("split", "分头", "split", "8·L×64", "chapters/2-2-splitting"),
-    ("scores", "分数·Softmax", "scores·softmax", "8·L×L", "chapters/2-3-attention"),
+    ("scores", "分数·<wbr>Softmax", "scores·<wbr>softmax", "8·L×L", "chapters/2-3-attention"),
     ("concat", "合并", "merge", "L×512", "chapters/2-4-merging"),
     ("W_O", "W<sub>O</sub>", "W<sub>O</sub>", "512×512", "chapters/2-5-output"),
     ("Y", "Y", "Y", "L×512", "chapters/4-code"),

@@ -128,6 +128,7 @@ def _style() -> None:
         "mathtext.rm": name,
         "mathtext.it": "DejaVu Sans:italic",
         "mathtext.bf": name,
+        "mathtext.cal": name,  # the default asks for a cursive font that few machines have
         "axes.unicode_minus": True,
         "axes.edgecolor": QUIET,
         "axes.labelcolor": INK,

@@ -84,7 +84,7 @@ def stacked(h: int = 4, d_k: int = 2, d_model: int = 8) -> Figure:
             base = up if value > 0 else down
             ax.bar(c, value, 0.78, bottom=base, color=head_colour(i), ec="white", lw=0.8)
             if abs(value) > 0.075 * span:
-                ax.text(c, base + value / 2, str(i), ha="center", va="center", color="white", fontsize=10)
+                ax.text(c, base + value / 2, str(i), ha="center", va="center", color="white", zorder=5)
             up, down = (up + value, down) if value > 0 else (up, down + value)
         ax.plot([c - 0.45, c + 0.45], [float(total[c])] * 2, color=INK, lw=2.6, solid_capstyle="butt")
     ax.axhline(0, color=QUIET, lw=0.8)
@@ -115,7 +115,7 @@ def who_reaches(h: int = 4, step: str = CONCAT, d_model: int = 8) -> Figure:
     fig = canvas(3.9)
     tones = [[head_colour(i)] * d_model for i in range(h)]
     names = [say(f"头 {i}", f"head {i}") for i in range(h)]
-    cells = [[f"{float(x):.1f}" if x > 0 else "" for x in row] for row in R]
+    cells = [[f"{float(x):.2f}" if x > 0 else "" for x in row] for row in R]
     ax = fig.subplots()
     matrix(ax, R, colour=tones, numbers=None, rows=names, cols=[str(c) for c in range(d_model)])
     for i, row in enumerate(cells):

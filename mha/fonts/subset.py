@@ -11,7 +11,8 @@ from fontTools.subset import Options, Subsetter
 from fontTools.ttLib import TTFont
 
 FAMILY = "MHA Sans SC"
-SIGNS = "−×÷√∞≈≠≤≥±·…—–‘’“”←→↑↓↔⇒∑∏∈∥✓✕°′″ᵀ₀₁₂₃₄₅₆₇₈₉ₖ"
+SIGNS = "−×÷√∞≈≠≤≥±·…—–‘’“”←→↑↓↔⇒∑∏∈∥✓°′″"
+MORE = "熵"  # rarer characters that figures use
 
 
 def characters() -> set[int]:
@@ -19,7 +20,7 @@ def characters() -> set[int]:
     level_1 = (bytes([row, cell]) for row in range(0xB0, 0xD8) for cell in range(0xA1, 0xFF))
     punctuation = (bytes([row, cell]) for row in (0xA1, 0xA3, 0xA6) for cell in range(0xA1, 0xFF))
     text = "".join(pair.decode("gb2312", errors="ignore") for pair in (*level_1, *punctuation))
-    return {ord(c) for c in text + SIGNS} | set(range(0x20, 0x7F)) | set(range(0xA0, 0x100))
+    return {ord(c) for c in text + SIGNS + MORE} | set(range(0x20, 0x7F)) | set(range(0xA0, 0x100))
 
 
 def main(source: str) -> None:

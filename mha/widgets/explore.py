@@ -34,6 +34,7 @@ WORDS = {
     "merge": ("合并", "merge"),
     "token": ("词元", "token"),
     "seed": ("随机种子", "seed"),
+    "fill": ("填充", "fill"),
 }
 
 
