@@ -92,6 +92,14 @@ def test_costs_are_those_of_the_layer(h, d_k):
     }
 
 
+def test_a_stored_notebook_shows_one_measurement_so_that_its_bytes_stay(monkeypatch):
+    monkeypatch.setenv("MHA_STILL", "1")
+    h = list(advantages.RECORDED["steps"])
+    assert advantages.clock(h) == advantages.RECORDED
+    monkeypatch.delenv("MHA_STILL")
+    assert advantages.clock(h, L=4, repeats=1) != advantages.RECORDED
+
+
 def test_the_clock_measures_every_h_both_ways():
     seconds = advantages.clock([1, 4], d_model=8, L=4, repeats=2)
     assert {way: list(row) for way, row in seconds.items()} == {"steps": [1, 4], "fused": [1, 4]}
