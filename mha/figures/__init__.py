@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from torch import Tensor
 
-from mha import display
+from mha.figures import display
 
 # Colour carries meaning, always the same (dark mode is this palette, inverted by the page)
 Q, K, V = "#0072B2", "#B84E06", "#00805F"

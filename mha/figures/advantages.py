@@ -1,6 +1,5 @@
 """Figures of chapter 3: what heads cost, what they look at, and what one head can express."""
 
-import os
 import statistics
 import time
 from collections.abc import Mapping, Sequence
@@ -47,22 +46,11 @@ def shared_width(h: int = 4, d_model: int = 64, L: int = 8) -> Figure:
     )
 
 
-# What `clock` measured once, in seconds: a busy machine with 2 CPU cores, torch 2.13
-RECORDED = {
-    "steps": {1: 0.0229, 2: 0.0262, 4: 0.0202, 8: 0.0268, 16: 0.0322, 32: 0.0501, 64: 0.1005, 96: 0.1224},
-    "fused": {1: 0.0222, 2: 0.0215, 4: 0.0221, 8: 0.0199, 16: 0.0221, 32: 0.0225, 64: 0.0442, 96: 0.0606},
-}
-
-
 def clock(h: Sequence[int], *, d_model: int = 384, L: int = 256, repeats: int = 5) -> dict[str, dict[int, float]]:
     """Seconds for one forward pass of a layer, for each h: by the named steps, and by the fused kernel.
 
     On one thread; the median of `repeats`, taken in turns, so that a busy moment of the machine hits all alike.
-    Only while notebooks are stored (MHA_STILL, see `mha.display`) it answers with RECORDED, so that a re-run
-    changes no byte of them; in Jupyter, in Colab and in the built book it measures.
     """
-    if os.environ.get("MHA_STILL") and list(h) == list(RECORDED["steps"]):
-        return RECORDED
     layers = {n: MultiHeadAttention(d_model, n, device="cpu") for n in h}
     X = torch.zeros(1, L, d_model)
     taken: dict[str, dict[int, list[float]]] = {way: {n: [] for n in h} for way in ("steps", "fused")}

@@ -16,7 +16,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from mha import display
+from mha.figures import display
 from mha.language import say
 
 WORDS = {

@@ -24,7 +24,9 @@ def notebook():
             ),
         ],
     )
-    return v4.new_notebook(cells=[cell], metadata={"widgets": {"state": {}}, "language_info": {"name": "python", "version": "3.11.7"}})
+    return v4.new_notebook(
+        cells=[cell], metadata={"widgets": {"state": {}}, "language_info": {"name": "python", "version": "3.11.7"}}
+    )
 
 
 def test_times_ids_widget_state_and_versions_are_not_stored(notebook):

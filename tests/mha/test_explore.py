@@ -9,8 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import mha.language
-from mha import display
-from mha.figures import canvas, tell
+from mha.figures import canvas, display, tell
 from mha.widgets import explore
 
 

@@ -13,8 +13,7 @@ from matplotlib.figure import Figure
 
 import mha.figures
 import mha.language
-from mha import display
-from mha.figures import HEADS, canvas, matrix, tell
+from mha.figures import HEADS, canvas, display, matrix, tell
 
 CJK = re.compile(r"[\u4e00-\u9fff]")
 

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from torch.utils.flop_counter import FlopCounterMode
 
 import mha
-from mha import MultiHeadAttention, display, tasks
-from mha.figures import advantages
+from mha import MultiHeadAttention, tasks
+from mha.figures import advantages, display
 
 
 @pytest.fixture(params=["zh", "en"])
@@ -90,14 +90,6 @@ def test_costs_are_those_of_the_layer(h, d_k):
         "flops": counter.get_total_flops(),
         "scores": weights.numel(),
     }
-
-
-def test_a_stored_notebook_shows_one_measurement_so_that_its_bytes_stay(monkeypatch):
-    monkeypatch.setenv("MHA_STILL", "1")
-    h = list(advantages.RECORDED["steps"])
-    assert advantages.clock(h) == advantages.RECORDED
-    monkeypatch.delenv("MHA_STILL")
-    assert advantages.clock(h, L=4, repeats=1) != advantages.RECORDED
 
 
 def test_the_clock_measures_every_h_both_ways():

@@ -10,8 +10,7 @@ import torch
 
 import mha
 from book.notebooks import CHAPTERS, read
-from mha import display
-from mha.figures import code
+from mha.figures import code, display
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,8 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
-from mha import display, set_language
-from mha.figures import concept, cover
+from mha import set_language
+from mha.figures import concept, cover, display
 
 language = importlib.import_module("mha.language")
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import mha.language
-from mha import causal_mask, display, scaled_dot_product_attention
-from mha.figures import scores
+from mha import causal_mask, scaled_dot_product_attention
+from mha.figures import display, scores
 
 Q = torch.tensor([[1.0, 0, 1, 0], [0, 2, 0, 0], [1, 1, 1, 1]])
 K = torch.tensor([[1.0, 1, 1, 1], [0, 1, 0, 1], [2, 0, 2, 0]])

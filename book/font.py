@@ -1,6 +1,6 @@
-"""How the bundled font was made: python mha/fonts/subset.py NotoSansCJK-Regular.ttc
+"""How the bundled font was made: python -m book.font NotoSansCJK-Regular.ttc
 
-A subset of Noto Sans CJK SC (SIL Open Font License 1.1, see OFL.txt), renamed: GB 2312's 3,755 most
+A subset of Noto Sans CJK SC (SIL Open Font License 1.1, see mha/fonts/OFL.txt), renamed: GB 2312's 3,755 most
 common characters, punctuation, Latin, Greek and the signs that figures use. Needs fonttools only.
 """
 
@@ -32,7 +32,7 @@ def main(source: str) -> None:
     for name_id, value in ((1, FAMILY), (2, "Regular"), (3, FAMILY), (4, FAMILY), (6, "MHASansSC-Regular")):
         font["name"].setName(value, name_id, 3, 1, 0x409)
     font["CFF "].cff.fontNames = ["MHASansSC-Regular"]
-    font.save(Path(__file__).with_name("MHASansSC-Regular.otf"))
+    font.save(Path(__file__).parent.parent / "mha" / "fonts" / "MHASansSC-Regular.otf")
 
 
 if __name__ == "__main__":
