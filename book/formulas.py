@@ -14,6 +14,7 @@ from py_mini_racer import JSEvalException, MiniRacer
 from sphinx.util import logging
 
 LETTER = re.compile(r'<span class="mord mathnormal( mtight)?"( style="[^"]*")?>([QKVO])</span>')
+OPENING, CLOSING = set("（“‘《([{"), set("，。；：、！？）”’》,.;:!?)]}")
 logger = logging.getLogger(__name__)
 
 
@@ -37,7 +38,10 @@ def typeset(tex: str, display: bool) -> str:
 
 def visit_inline(translator: Any, node: nodes.math) -> None:
     """Write one inline formula into the page."""
-    translator.body.append(_checked(node, display=False))
+    before, after = _beside(node)
+    glue = "\N{WORD JOINER}"  # a browser may break a line beside any formula, even before a full stop
+    left, right = (glue if before in OPENING else ""), (glue if after in CLOSING else "")
+    translator.body.append(left + _checked(node, display=False) + right)
     raise nodes.SkipNode
 
 
@@ -47,6 +51,14 @@ def visit_block(translator: Any, node: nodes.math_block) -> None:
     number = f'<span class="mha-eqno">({node["number"]})</span>' if node["number"] else ""
     translator.body.append(f'<div class="mha-formula"{anchor}>{_checked(node, display=True)}{number}</div>')
     raise nodes.SkipNode
+
+
+def _beside(node: nodes.math) -> tuple[str, str]:
+    """The characters before and after an inline formula, "" at an end."""
+    at = node.parent.index(node)
+    before = node.parent[at - 1].astext()[-1:] if at else ""
+    after = node.parent[at + 1].astext()[:1] if at + 1 < len(node.parent) else ""
+    return before, after
 
 
 def _checked(node: Any, *, display: bool) -> str:

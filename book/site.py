@@ -5,6 +5,7 @@ import functools
 import hashlib
 import http.server
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -113,8 +114,9 @@ def _start(lang: str, out: Path, log: Path, strict: bool) -> "subprocess.Popen[b
 def _progress(logs: dict[str, Path], began: float) -> None:
     last = {}
     for lang, log in logs.items():
-        lines = [line for line in log.read_text("utf-8", "replace").replace("\r", "\n").splitlines() if line.strip()]
-        last[lang] = lines[-1][:60] if lines else "…"
+        plain = re.sub(r"\x1b\[[\d;]*m|.*IPKernelApp.*", "", log.read_text("utf-8", "replace").replace("\r", "\n"))
+        lines = [line for line in plain.splitlines() if line.strip()]
+        last[lang] = lines[-1].replace(f"{ROOT}/", "")[:60] if lines else "…"
     line = f"  {time.monotonic() - began:4.0f} s  " + "   ".join(f"{lang}: {text}" for lang, text in last.items())
     if sys.stdout.isatty():
         print(f"\r{line:<150}", end="", flush=True)

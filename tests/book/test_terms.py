@@ -29,12 +29,10 @@ def _wordings(field: str) -> list[str]:
 
 
 def text(path, lang) -> str:
-    cells = (
-        FENCE.sub(lambda m: m.group() if "{" in m.group()[:8] else "", c.source)
-        for c in read(path).cells
-        if language_of(c) == lang
-    )
-    return "\n".join(cells).lower()
+    """The chapter's prose in one language: without code blocks and the targets of links."""
+    cells = (cell.source for cell in read(path).cells if language_of(cell) == lang)
+    prose = (FENCE.sub(lambda block: block.group() if block.group().startswith("```{") else "", c) for c in cells)
+    return re.sub(r"\{\w+\}`[^`<]*`|<[^>]*>`|^\(\S+\)=$", "", "\n".join(prose), flags=re.M).lower()
 
 
 def test_the_glossary_holds_the_terms_of_the_book():
