@@ -18,7 +18,7 @@ site: setup
 test: lint site
 	$(PY) -m pytest -q tests/mha tests/book mha book/languages.py --doctest-modules
 	$(PY) -m pytest -q --nbval --nbval-cell-timeout=300 -n 2 --dist loadscope chapters
-	$(PY) -m pytest -q tests/site
+	$(PY) -m pytest -q -n 2 tests/site
 
 lint: setup
 	@$(PY) -m ruff check .
