@@ -135,6 +135,7 @@ def _front_door(site: Path) -> None:
         page = page.replace(f"{{title_{lang}}}", pick(config["title"], lang))
         (site / lang / "index.html").write_text(
             f'<!DOCTYPE html><html lang="{lang}"><meta charset="utf-8"><title>{pick(config["title"], lang)}</title>'
+            '<link rel="icon" href="_static/favicon.svg">'
             f'<meta http-equiv="refresh" content="0; url={cover}.html"><a href="{cover}.html">{cover}</a></html>\n',
             encoding="utf-8",
         )

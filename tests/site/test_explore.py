@@ -39,6 +39,7 @@ def frame_for(data, chosen):
 @pytest.mark.parametrize("lang", LANGUAGES)
 def test_every_slider_moved_by_keyboard_shows_its_frame_and_the_page_never_jumps(visit, lang, page):
     tab = visit(f"{lang}/{page}")
+    tab.evaluate("document.fonts.ready")  # formulas settle when their fonts arrive; what follows is the sliders' doing
     assert figures_on(tab)
     for figure in figures_on(tab):
         data = json.loads(figure.locator("script").text_content())
