@@ -26,6 +26,10 @@ def test_a_page_is_whole_and_in_its_language(visit, lang, page):
     else:
         assert not re.search(r"\b(Search|Contents|previous|next|Next|Previous|By|Copyright|chapter)\b", words), words
     assert tab.locator("article .katex-error, article .mjx-error, article .problematic").count() == 0
+    links = tab.locator("article a").all_inner_texts()
+    assert not [text for text in links if re.search(r"\\[a-z]|\$", text)], (
+        "a link to a title with a formula needs words"
+    )
     raw = tab.locator("article").inner_text()
     assert not re.search(r"\{(ref|cite|eq|numref|doc)[:}]", raw), "a role was left as source"
 
