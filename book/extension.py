@@ -11,10 +11,12 @@ import nbformat
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
+from sphinx.locale import get_translator
 
 from book import formulas
 from book.languages import LANGUAGES, SPHINX, pick, select
 from book.strip import strip
+from book.words import Fallback
 
 FRAME = re.compile(r"frames:([0-9a-f]{16}\.webp)")  # as the kernel writes it
 FRAME_ON_PAGE = re.compile(r"_frames/([0-9a-f]{16}\.webp)")
@@ -56,6 +58,8 @@ def _configure(app: Sphinx, config: Config) -> None:
     config.nb_ipywidgets_js = {}  # the page moves its own figures; nothing is fetched from elsewhere
     for name in ("project", "html_title", "author"):
         setattr(config, name, pick(getattr(config, name), lang))
+    config.togglebutton_hint = pick("展开 | Show", lang)
+    config.togglebutton_hint_hide = pick("收起 | Hide", lang)
     theme = config.html_theme_options
     theme["search_bar_text"] = pick("搜索全书 | Search this book", lang)
     theme["extra_footer"] = f"<p>{pick('文字：CC BY 4.0；代码：MIT | Text: CC BY 4.0; code: MIT', lang)}</p>"
@@ -70,6 +74,8 @@ def _frames(app: Sphinx) -> Path:
 
 
 def _prepare_kernels(app: Sphinx) -> None:
+    if language(app.config) == "zh":
+        get_translator().add_fallback(Fallback())
     os.environ["MHA_LANG"] = language(app.config)
     os.environ["MHA_FRAMES"] = str(_frames(app))
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(app.srcdir), os.environ.get("PYTHONPATH"))))

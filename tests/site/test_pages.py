@@ -25,6 +25,15 @@ def test_a_page_is_whole_and_in_its_language(visit, lang, page):
         assert not CJK.search(words)
     else:
         assert not re.search(r"\b(Search|Contents|previous|next|Next|Previous|By|Copyright|chapter)\b", words), words
+    told = (
+        "[...document.querySelectorAll('[title], [aria-label], [placeholder]')].filter(e => !e.lang).flatMap("
+        "e => [e.title, e.ariaLabel, e.placeholder]).filter(Boolean)"
+    )
+    for text in tab.evaluate(told):
+        if lang == "en":
+            assert not CJK.search(text), text
+        elif text != "Q K V":
+            assert CJK.search(text), f"a word of the theme is left in English: {text!r}"
     assert tab.locator("article .katex-error, article .mjx-error, article .problematic").count() == 0
     links = tab.locator("article a").all_inner_texts()
     assert not [text for text in links if re.search(r"\\[a-z]|\$", text)], (
