@@ -74,3 +74,17 @@ document.querySelectorAll("a[class*='switch-to-']").forEach((link) => {
     try { localStorage.setItem("mha-language", language); } catch { /* private mode */ }
   });
 });
+
+// Words that theme and tools write into every page in English, whatever its language.
+const ZH = {
+  "Main": "主目录", "Page": "本页目录", "Toggle primary sidebar": "打开或收起目录",
+  "Toggle secondary sidebar": "打开或收起本页目录", "Toggle hidden content": "展开或收起",
+};
+if (document.documentElement.lang.startsWith("zh")) {
+  addEventListener("load", () => document.querySelectorAll("[title], [aria-label]").forEach((element) => {
+    for (const name of ["title", "aria-label"]) {
+      const word = ZH[element.getAttribute(name)];
+      if (word) element.setAttribute(name, word);
+    }
+  }));
+}
