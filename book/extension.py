@@ -29,7 +29,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("builder-inited", _prepare_kernels)
     app.connect("env-before-read-docs", _translate_captions)
     app.connect("source-read", _select_language)
-    app.connect("doctree-resolved", _add_strip)
+    app.connect("doctree-resolved", _finish_text)
     app.connect("html-page-context", _finish_page)
     app.connect("build-finished", _copy_frames)
     app.add_html_math_renderer("katex", (formulas.visit_inline, None), (formulas.visit_block, None))
@@ -54,6 +54,7 @@ def _configure(app: Sphinx, config: Config) -> None:
     lang = language(config)
     root = Path(app.srcdir)
     config.html_math_renderer = "katex"
+    config.math_numfig = False  # equations count from 1 on each page
     config.nb_execution_cache_path = str(root / "_build" / "runs" / f"{lang}-{code_digest(root)}")
     config.nb_ipywidgets_js = {}  # the page moves its own figures; nothing is fetched from elsewhere
     for name in ("project", "html_title", "author"):
@@ -94,7 +95,8 @@ def _select_language(app: Sphinx, docname: str, source: list[str]) -> None:
         source[0] = nbformat.writes(select(notebook, language(app.config)))
 
 
-def _add_strip(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+def _finish_text(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    formulas.keep_punctuation(doctree)
     title = next(iter(doctree.findall(nodes.title)), None)
     if app.builder.format != "html" or title is None:
         return

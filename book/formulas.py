@@ -12,9 +12,11 @@ from typing import Any
 from docutils import nodes
 from py_mini_racer import JSEvalException, MiniRacer
 from sphinx.util import logging
+from sphinx.util.math import get_node_equation_number
 
 LETTER = re.compile(r'<span class="mord mathnormal( mtight)?"( style="[^"]*")?>([QKVO])</span>')
-OPENING, CLOSING = set("（“‘《([{"), set("，。；：、！？）”’》,.;:!?)]}")
+CLOSING = set("，。；：、！？）”’》,.;:!?)]")
+SHORT = 24  # characters of TeX: longer formulas may break inside instead
 logger = logging.getLogger(__name__)
 
 
@@ -36,29 +38,28 @@ def typeset(tex: str, display: bool) -> str:
     return LETTER.sub(r'<span class="mord mathnormal\1 mha-letter-\3"\2>\3</span>', str(page))
 
 
+def keep_punctuation(doctree: nodes.document) -> None:
+    """Tie the punctuation after a short inline formula to it: no line may start with a comma."""
+    for formula in list(doctree.findall(nodes.math)):
+        after = formula.next_node(siblings=True, descend=False)
+        if isinstance(after, nodes.Text) and after[:1] in CLOSING and len(formula.astext()) <= SHORT:
+            formula["after"] = after[0]
+            formula.parent.replace(after, nodes.Text(after[1:]))
+
+
 def visit_inline(translator: Any, node: nodes.math) -> None:
-    """Write one inline formula into the page."""
-    before, after = _beside(node)
-    glue = "\N{WORD JOINER}"  # a browser may break a line beside any formula, even before a full stop
-    left, right = (glue if before in OPENING else ""), (glue if after in CLOSING else "")
-    translator.body.append(left + _checked(node, display=False) + right)
+    """Write one inline formula into the page, with the punctuation that belongs to it."""
+    page = _checked(node, display=False)
+    translator.body.append(f'<span class="mha-tied">{page}{node["after"]}</span>' if node.get("after") else page)
     raise nodes.SkipNode
 
 
 def visit_block(translator: Any, node: nodes.math_block) -> None:
     """Write one displayed formula, with its number if it has a label."""
     anchor = f' id="{node["ids"][0]}"' if node["ids"] else ""
-    number = f'<span class="mha-eqno">({node["number"]})</span>' if node["number"] else ""
+    number = f'<span class="mha-eqno">({get_node_equation_number(translator, node)})</span>' if node["number"] else ""
     translator.body.append(f'<div class="mha-formula"{anchor}>{_checked(node, display=True)}{number}</div>')
     raise nodes.SkipNode
-
-
-def _beside(node: nodes.math) -> tuple[str, str]:
-    """The characters before and after an inline formula, "" at an end."""
-    at = node.parent.index(node)
-    before = node.parent[at - 1].astext()[-1:] if at else ""
-    after = node.parent[at + 1].astext()[:1] if at + 1 < len(node.parent) else ""
-    return before, after
 
 
 def _checked(node: Any, *, display: bool) -> str:

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 from docutils import nodes
+from docutils.utils import new_document
 
 from book import formulas
 from book.formulas import typeset
@@ -26,17 +27,21 @@ def test_a_mistake_in_tex_is_told():
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "glued"),
-    [("由 ", "，得", "f\N{WORD JOINER}"), ("（", " 行", "\N{WORD JOINER}f"), ("由 ", " 得", "f"), ("", "", "f")],
+    ("tex", "after", "page", "left"),
+    [
+        ("x", "，得", '<span class="mha-tied">f，</span>', "得"),
+        ("x", " 得", "f", " 得"),
+        ("x" * 40, "，得", "f", "，得"),
+    ],
 )
-def test_no_line_starts_with_a_comma_after_a_formula_or_ends_with_a_bracket_before_it(
-    monkeypatch, before, after, glued
-):
+def test_no_line_starts_with_the_comma_after_a_short_formula(monkeypatch, tex, after, page, left):
     monkeypatch.setattr(formulas, "typeset", lambda tex, display: "f")
-    formula = nodes.math("", "x")
-    paragraph = nodes.paragraph("", "", nodes.Text(before), formula, nodes.Text(after))
-    assert paragraph
+    formula = nodes.math(tex, tex)
+    document = new_document("page")
+    document += nodes.paragraph("", "", nodes.Text("由 "), formula, nodes.Text(after))
+    formulas.keep_punctuation(document)
     translator = SimpleNamespace(body=[])
     with pytest.raises(nodes.SkipNode):
         formulas.visit_inline(translator, formula)
-    assert translator.body == [glued]
+    assert translator.body == [page]
+    assert document[0][2].astext() == left

@@ -101,3 +101,11 @@ def test_every_link_inside_the_book_leads_somewhere(lang):
             if there is None or (anchor and f'id="{anchor}"' not in there):
                 broken.append(f"{page.name}: {href}")
     assert broken == []
+
+
+@pytest.mark.parametrize(("lang", "page"), EVERY)
+def test_a_reference_to_an_equation_shows_the_number_beside_it(lang, page):
+    text = (ROOT / "_site" / lang / page).read_text(encoding="utf-8")
+    numbers = dict(re.findall(r'class="mha-formula" id="(equation-[^"]+)".*?class="mha-eqno">(\(\d+\))<', text, re.S))
+    for target, shown in re.findall(r'href="#(equation-[^"]+)">(\(\d+\))<', text):
+        assert numbers[target] == shown
