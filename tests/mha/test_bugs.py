@@ -24,7 +24,7 @@ def zeros(length, width=1, dtype=torch.float64):
     return torch.zeros(1, length, width, dtype=dtype)
 
 
-def close(actual, expected, **tolerance):
+def assert_near(actual, expected, **tolerance):
     expected = torch.as_tensor(expected, dtype=torch.float64)
     torch.testing.assert_close(actual.detach().double(), expected, **(tolerance or EXACT))
 
@@ -35,9 +35,9 @@ def close(actual, expected, **tolerance):
 @on(ALL)
 def test_a_row_with_no_key_allowed_gives_zeros(path):
     output, weights = path(identity(1), zeros(2), zeros(3), rows([1, 2, 6]), allow("000 111"))
-    close(output[0], [[0], [3]])
+    assert_near(output[0], [[0], [3]])
     if weights is not None:
-        close(weights[0, 0], [[0, 0, 0], [1 / 3, 1 / 3, 1 / 3]])
+        assert_near(weights[0, 0], [[0, 0, 0], [1 / 3, 1 / 3, 1 / 3]])
 
 
 @pytest.mark.parametrize("training", [False, True], ids=["eval", "train"])
@@ -84,9 +84,9 @@ def test_a_row_with_no_key_allowed_survives_a_kernel_that_gives_nan_there(monkey
     monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", formula)
     v = rows([1, 2, 6]).requires_grad_()
     output = identity(1)(zeros(2), zeros(3), v, allow("000 111"))
-    close(output[0], [[0], [3]])
+    assert_near(output[0], [[0], [3]])
     output.sum().backward()
-    close(v.grad[0], [[1 / 3], [1 / 3], [1 / 3]])  # from the second query; NaN · 0 from the first would be NaN
+    assert_near(v.grad[0], [[1 / 3], [1 / 3], [1 / 3]])  # from the second query; NaN · 0 from the first would be NaN
 
 
 @on(ALL)
@@ -101,16 +101,16 @@ def test_a_causal_row_before_the_first_key_gives_zeros(path):
 @on(ALL)
 def test_true_means_may_attend(path):
     output, weights = path(identity(1), zeros(1), zeros(4), rows([1, 2, 3, 100]), allow("1110"))
-    close(output[0], [[2]])
+    assert_near(output[0], [[2]])
     if weights is not None:
-        close(weights[0, 0], [[1 / 3, 1 / 3, 1 / 3, 0]])
+        assert_near(weights[0, 0], [[1 / 3, 1 / 3, 1 / 3, 0]])
 
 
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
 @on(API)
 def test_an_integer_mask_means_the_same(path, dtype):
     mask = allow("1110").to(dtype)
-    close(path(identity(1), zeros(1), zeros(4), rows([1, 2, 3, 100]), mask)[0][0], [[2]])
+    assert_near(path(identity(1), zeros(1), zeros(4), rows([1, 2, 3, 100]), mask)[0][0], [[2]])
 
 
 # 3: a 0/1 float mask gets added · CosyVoice#628
@@ -165,7 +165,7 @@ def test_a_masked_half_precision_input_gives_what_float32_gives(path, dtype):
     x = torch.rand(2, 3, 4).to(dtype)
     mask = allow("100 110 011")
     # four roundings of relative size eps / 2 (projection, weights, heads, output) of values below 3
-    close(
+    assert_near(
         path(half, x, mask=mask)[0],
         path(single, x.float(), mask=mask)[0].detach(),
         rtol=0,
@@ -198,14 +198,14 @@ def test_two_masks_on_one_key_are_one_mask(path):
 @on(ALL)
 def test_the_weights_that_are_left_sum_to_one(path):
     output, weights = path(identity(1), zeros(3), zeros(3), rows([1, 1, 1]), is_causal=True)
-    close(output[0], [[1], [1], [1]])  # the sum of the weights, since every value is 1
+    assert_near(output[0], [[1], [1], [1]])  # the sum of the weights, since every value is 1
     if weights is not None:
-        close(weights[0, 0], [[1, 0, 0], [1 / 2, 1 / 2, 0], [1 / 3, 1 / 3, 1 / 3]])
+        assert_near(weights[0, 0], [[1, 0, 0], [1 / 2, 1 / 2, 0], [1 / 3, 1 / 3, 1 / 3]])
 
 
 def test_the_softmax_step_renormalises_under_a_mask():
     weights = steps.softmax(torch.zeros(3, 3, dtype=torch.float64), causal_mask(3))
-    close(weights, [[1, 0, 0], [1 / 2, 1 / 2, 0], [1 / 3, 1 / 3, 1 / 3]])
+    assert_near(weights, [[1, 0, 0], [1 / 2, 1 / 2, 0], [1 / 3, 1 / 3, 1 / 3]])
 
 
 # 8: heads split by `view` alone · FuxiCTR#30
@@ -225,7 +225,7 @@ def test_the_trace_shows_a_slice_of_every_row():
 @on(ALL)
 def test_every_head_averages_over_positions_within_its_own_features(path):
     output, _ = path(identity(4, 2), zeros(1, 4), zeros(3, 4), rows(X))
-    close(output[0], [[4, 5, 6, 7]])  # by `view` alone: [2, 3, 8, 9]
+    assert_near(output[0], [[4, 5, 6, 7]])  # by `view` alone: [2, 3, 8, 9]
 
 
 # 9: heads merged without transposing back · jsbaan/transformer-from-scratch#6
@@ -237,7 +237,7 @@ def test_merging_undoes_the_split():
 
 @on(ALL)
 def test_attention_to_oneself_alone_returns_the_input(path):
-    close(path(identity(4, 2), rows(X), mask=allow("100 010 001"))[0][0], X)
+    assert_near(path(identity(4, 2), rows(X), mask=allow("100 010 001"))[0][0], X)
 
 
 # 10: (d, h) instead of (h, d)
@@ -255,8 +255,8 @@ def test_the_first_head_holds_the_first_features(path):
 
 def test_the_softmax_step_normalises_rows():
     S = torch.tensor([[1.0, 2, 0], [3, 0, 1]], dtype=torch.float64)
-    close(steps.softmax(S).sum(dim=-1), [1, 1])
-    close(steps.softmax(S, torch.ones(2, 3, dtype=torch.bool)).sum(dim=-1), [1, 1])
+    assert_near(steps.softmax(S).sum(dim=-1), [1, 1])
+    assert_near(steps.softmax(S, torch.ones(2, 3, dtype=torch.bool)).sum(dim=-1), [1, 1])
 
 
 @on(ALL)
@@ -266,9 +266,9 @@ def test_every_query_spreads_one_unit_of_weight_over_the_keys(path):
     output, weights = path(identity(3), S, eye * math.sqrt(3), eye)  # the scores are S, the output is the weights
     # e = 2.7182818, e² = 7.3890561, e³ = 20.0855369: rows over e + e² + 1 = 11.1073379 and e³ + 1 + e = 23.8038188
     expected = [[0.2447285, 0.6652410, 0.0900306], [0.8437947, 0.0420101, 0.1141952]]
-    close(output[0], expected, rtol=0, atol=1e-7)
+    assert_near(output[0], expected, rtol=0, atol=1e-7)
     if weights is not None:
-        close(weights[0, 0], expected, rtol=0, atol=1e-7)
+        assert_near(weights[0, 0], expected, rtol=0, atol=1e-7)
 
 
 # 12: scale by √d_model · vit-pytorch#65
@@ -281,9 +281,9 @@ def test_scores_are_divided_by_the_root_of_the_head_width(path):
     k = torch.cat([ones * math.log(3) / 8, ones * 0], dim=1)
     v = torch.cat([ones, ones * 0], dim=1)
     output, weights = path(identity(512, 8), ones, k, v)
-    close(output, ones * 3 / 4)
+    assert_near(output, ones * 3 / 4)
     if weights is not None:
-        close(weights, torch.tensor([3 / 4, 1 / 4], dtype=torch.float64).expand(1, 8, 1, 2))
+        assert_near(weights, torch.tensor([3 / 4, 1 / 4], dtype=torch.float64).expand(1, 8, 1, 2))
 
 
 def test_the_trace_shows_scores_divided_by_eight_at_d_model_512_and_8_heads():
@@ -303,7 +303,7 @@ def test_a_width_of_16_divides_by_four_on_every_path(path):
     # q·k = 16 · ln 3 / 4 = 4 · ln 3, ÷ 4 = ln 3: weights 3/4 and 1/4
     ones = torch.ones(1, 1, 16, dtype=torch.float64)
     k, v = torch.cat([ones * math.log(3) / 4, ones * 0], dim=1), torch.cat([ones, ones * 0], dim=1)
-    close(path(identity(16), ones, k, v)[0], ones * 3 / 4)
+    assert_near(path(identity(16), ones, k, v)[0], ones * 3 / 4)
 
 
 # 14: one small linear layer shared by the heads · aladdinpersson/Machine-Learning-Collection#3
@@ -332,19 +332,19 @@ def test_changing_one_heads_projection_leaves_the_other_heads_alone():
 
 @on(ALL)
 def test_a_single_query_sees_every_key_kept_before_it(path):
-    close(path(identity(1), zeros(1), zeros(5), rows([0, 1, 2, 3, 4]), is_causal=True)[0][0], [[2]])
+    assert_near(path(identity(1), zeros(1), zeros(5), rows([0, 1, 2, 3, 4]), is_causal=True)[0][0], [[2]])
 
 
 @on(ALL)
 def test_the_last_query_sees_every_key(path):
     # three queries, five keys: the first may see three, the second four, the last five
     output, _ = path(identity(1), zeros(3), zeros(5), rows([0, 1, 2, 3, 4]), is_causal=True)
-    close(output[0], [[1], [1.5], [2]])
+    assert_near(output[0], [[1], [1.5], [2]])
 
 
 @on(ALL)
 def test_more_queries_than_keys_leave_the_first_queries_empty(path):
-    close(
+    assert_near(
         path(identity(1), zeros(5), zeros(2), rows([10, 20]), is_causal=True)[0][0],
         [[0], [0], [0], [10], [15]],
     )
@@ -380,7 +380,7 @@ def test_a_trace_has_no_dropout_in_training_either():
     torch.manual_seed(0)
     attention = MultiHeadAttention(4, 2, dropout=0.5, dtype=torch.float64)
     x = torch.randn(2, 5, 4, dtype=torch.float64)
-    close(attention.train().trace(x).output, attention.eval()(x).detach())
+    assert_near(attention.train().trace(x).output, attention.eval()(x).detach())
 
 
 # 17: returned weights after dropout · pytorch#90842
@@ -419,7 +419,7 @@ def test_returned_weights_are_per_head(path):
     q = 100 * eye.reshape(1, 1, 16)  # head i holds 100 · e_i
     k = eye.repeat(1, 4)[None]  # key j holds e_j in every head: the score is 50 where i = j, else 0
     _, weights = path(identity(16, 4), q, k, k)
-    close(weights, eye.view(1, 4, 1, 4))
+    assert_near(weights, eye.view(1, 4, 1, 4))
 
 
 # 19: batch and sequence swapped · AEMatter#3
@@ -554,7 +554,7 @@ def test_any_strides_will_do(path, how):
     attention = MultiHeadAttention(4, 2, dtype=torch.float64)
     x = torch.randn(2, 3, 4, dtype=torch.float64)
     assert not strided(x, how).is_contiguous()
-    close(path(attention, strided(x, how))[0], path(attention, x)[0].detach())
+    assert_near(path(attention, strided(x, how))[0], path(attention, x)[0].detach())
 
 
 @pytest.mark.parametrize("how", ["transposed", "every other", "columns first"])
@@ -599,19 +599,19 @@ def test_it_is_accepted_where_both_head_widths_are_given():
 @on(ALL)
 def test_query_and_key_lengths_may_differ_under_a_mask(path):
     output, _ = path(identity(1), zeros(2), zeros(3), rows([10, 20, 30]), allow("101 011"))
-    close(output[0], [[20], [25]])
+    assert_near(output[0], [[20], [25]])
 
 
 @on(ALL)
 def test_query_and_key_lengths_may_differ_without_a_mask(path):
-    close(path(identity(1), zeros(2), zeros(3), rows([10, 20, 60]))[0][0], [[30], [30]])
+    assert_near(path(identity(1), zeros(2), zeros(3), rows([10, 20, 60]))[0][0], [[30], [30]])
 
 
 @on(ALL)
 def test_a_mask_of_keys_alone_reaches_every_query(path):
     # (S,) broadcasts like any other shape; torch's fused kernel reads no mask of fewer than two dimensions
     output, _ = path(identity(1), zeros(2), zeros(3), rows([10, 20, 30]), torch.tensor([True, False, True]))
-    close(output[0], [[20], [20]])
+    assert_near(output[0], [[20], [20]])
 
 
 def test_the_function_works_on_one_unbatched_head():

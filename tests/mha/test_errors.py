@@ -21,7 +21,7 @@ from tests.mha.paths import API, forward, need_weights, on, trace
 METHODS = {"forward": forward, "need_weights": need_weights, "trace": trace}
 
 
-def refuses(kind, message):
+def assert_refused(kind, message):
     """The whole message, from its first letter to its last."""
     return pytest.raises(kind, match=f"^{re.escape(message)}$")
 
@@ -40,25 +40,25 @@ def zeros(*shape):
 @pytest.mark.parametrize("value", [0, -2, 2.0, True, "2", torch.tensor(2)], ids=repr)
 @pytest.mark.parametrize("name", ["d_model", "h", "d_k", "d_v"])
 def test_every_size_of_a_layer_is_a_positive_integer(name, value):
-    with refuses(ValueError, f"{name} must be a positive integer, got {value!r}"):
+    with assert_refused(ValueError, f"{name} must be a positive integer, got {value!r}"):
         MultiHeadAttention(**({"d_model": 4, "h": 2} | {name: value}))
 
 
 @pytest.mark.parametrize("name", ["d_model", "h"])
 def test_d_model_and_h_cannot_be_left_open(name):
-    with refuses(ValueError, f"{name} must be a positive integer, got None"):
+    with assert_refused(ValueError, f"{name} must be a positive integer, got None"):
         MultiHeadAttention(**({"d_model": 4, "h": 2} | {name: None}))
 
 
 def test_the_message_about_h_offers_those_that_divide_d_model():
     rule = "h must divide d_model, got d_model = 12 and h = 5; choose h from 1, 2, 3, 4, 6, 12, or give d_k and d_v"
-    with refuses(ValueError, rule):
+    with assert_refused(ValueError, rule):
         MultiHeadAttention(12, 5)
 
 
 @pytest.mark.parametrize("value", [-0.1, 1, 1.0, 1.5, math.nan, math.inf, True, "0.1", None], ids=repr)
 def test_dropout_is_a_share_below_one(value):
-    with refuses(ValueError, f"dropout must be at least 0 and below 1, got {value!r}"):
+    with assert_refused(ValueError, f"dropout must be at least 0 and below 1, got {value!r}"):
         MultiHeadAttention(4, 2, dropout=value)
 
 
@@ -75,13 +75,13 @@ def test_dropout_from_zero_to_below_one_is_taken(value):
 @on(METHODS)
 def test_inputs_are_tensors(path, name, value):
     inputs = {"Q": zeros(1, 2, 4), "K": zeros(1, 2, 4), "V": zeros(1, 2, 4)} | {name: value}
-    with refuses(TypeError, f"{name} must be a torch tensor, got {type(value).__name__}"):
+    with assert_refused(TypeError, f"{name} must be a torch tensor, got {type(value).__name__}"):
         path(layer(), **inputs)
 
 
 @on(METHODS)
 def test_queries_cannot_be_left_open(path):
-    with refuses(TypeError, "Q must be a torch tensor, got NoneType"):
+    with assert_refused(TypeError, "Q must be a torch tensor, got NoneType"):
         path(layer(), None)
 
 
@@ -90,7 +90,7 @@ def test_queries_cannot_be_left_open(path):
 @on(METHODS)
 def test_inputs_are_embeddings_and_not_token_ids(path, name, dtype):
     inputs = {"Q": zeros(1, 2, 4), "K": zeros(1, 2, 4), "V": zeros(1, 2, 4)} | {name: zeros(1, 2, 4).to(dtype)}
-    with refuses(TypeError, f"{name} must hold floating-point numbers (embeddings, not token ids), got {dtype}"):
+    with assert_refused(TypeError, f"{name} must hold floating-point numbers (embeddings, not token ids), got {dtype}"):
         path(layer(), **inputs)
 
 
@@ -99,7 +99,7 @@ def test_inputs_are_embeddings_and_not_token_ids(path, name, dtype):
 @on(METHODS)
 def test_inputs_are_three_dimensional_and_d_model_wide(path, name, shape):
     inputs = {"Q": zeros(1, 2, 4), "K": zeros(1, 2, 4), "V": zeros(1, 2, 4)} | {name: zeros(*shape)}
-    with refuses(ValueError, f"{name} must be (B, length, d_model = 4), got {shape}"):
+    with assert_refused(ValueError, f"{name} must be (B, length, d_model = 4), got {shape}"):
         path(layer(), **inputs)
 
 
@@ -107,13 +107,13 @@ def test_inputs_are_three_dimensional_and_d_model_wide(path, name, shape):
 @on(METHODS)
 def test_keys_and_values_hold_as_many_samples_as_queries(path, name):
     inputs = {"Q": zeros(3, 2, 4), "K": zeros(3, 2, 4), "V": zeros(3, 2, 4)} | {name: zeros(1, 2, 4)}
-    with refuses(ValueError, f"{name} must hold as many samples as Q: B = 3, got (1, 2, 4)"):
+    with assert_refused(ValueError, f"{name} must hold as many samples as Q: B = 3, got (1, 2, 4)"):
         path(layer(), **inputs)
 
 
 @on(METHODS)
 def test_values_are_as_long_as_keys(path):
-    with refuses(ValueError, "V must be as long as K: S = 3, got V (1, 2, 4)"):
+    with assert_refused(ValueError, "V must be as long as K: S = 3, got V (1, 2, 4)"):
         path(layer(), zeros(1, 2, 4), zeros(1, 3, 4), zeros(1, 2, 4))
 
 
@@ -122,7 +122,7 @@ def test_values_are_as_long_as_keys(path):
 )
 @on(API)
 def test_a_mask_is_a_tensor(path, value):
-    with refuses(TypeError, f"mask must be a boolean or 0/1 integer tensor, got {type(value).__name__}"):
+    with assert_refused(TypeError, f"mask must be a boolean or 0/1 integer tensor, got {type(value).__name__}"):
         path(layer(), zeros(1, 2, 4), mask=value)
 
 
@@ -150,7 +150,7 @@ def test_a_mask_broadcasts_to_batch_heads_queries_keys(path, shape, is_causal):
         f"mask must broadcast to (B, h, L, S) = (2, 2, 5, 3), got {shape}; "
         "for a per-sample mask use mask[:, None], for one of keys alone mask[:, None, None]"
     )
-    with refuses(ValueError, rule):
+    with assert_refused(ValueError, rule):
         path(layer(), zeros(2, 5, 4), zeros(2, 3, 4), mask=torch.ones(shape, dtype=torch.bool), is_causal=is_causal)
 
 
@@ -166,7 +166,7 @@ def test_the_message_about_a_floating_mask_says_what_to_do():
         "is added to the scores elsewhere, and 0/1 would then mask nothing; use mask.bool(), "
         "or mask == 0 for one that holds 0 and -inf"
     )
-    with refuses(TypeError, rule):
+    with assert_refused(TypeError, rule):
         layer()(zeros(1, 2, 4), mask=torch.ones(2, 2))
 
 
@@ -175,33 +175,35 @@ def test_the_message_about_a_floating_mask_says_what_to_do():
 
 @pytest.mark.parametrize("name", ["Q", "K", "V"])
 def test_the_function_takes_floating_tensors(name):
-    with refuses(TypeError, f"{name} must be a torch tensor, got list"):
+    with assert_refused(TypeError, f"{name} must be a torch tensor, got list"):
         scaled_dot_product_attention(**({"Q": zeros(2, 4), "K": zeros(2, 4), "V": zeros(2, 4)} | {name: [[0.0]]}))
     ids = torch.zeros(2, 4, dtype=torch.int64)
-    with refuses(TypeError, f"{name} must hold floating-point numbers (embeddings, not token ids), got torch.int64"):
+    with assert_refused(
+        TypeError, f"{name} must hold floating-point numbers (embeddings, not token ids), got torch.int64"
+    ):
         scaled_dot_product_attention(**({"Q": zeros(2, 4), "K": zeros(2, 4), "V": zeros(2, 4)} | {name: ids}))
 
 
 @pytest.mark.parametrize("shape", [(), (4,)], ids=repr)
 @pytest.mark.parametrize("name", ["Q", "K", "V"])
 def test_the_function_needs_a_length_and_a_width(name, shape):
-    with refuses(ValueError, f"{name} must have at least 2 dimensions (…, length, width), got {shape}"):
+    with assert_refused(ValueError, f"{name} must have at least 2 dimensions (…, length, width), got {shape}"):
         scaled_dot_product_attention(**({"Q": zeros(2, 4), "K": zeros(2, 4), "V": zeros(2, 4)} | {name: zeros(*shape)}))
 
 
 def test_the_functions_keys_are_as_wide_as_its_queries():
-    with refuses(ValueError, "K must be as wide as Q: d_k = 4, got K (2, 3)"):
+    with assert_refused(ValueError, "K must be as wide as Q: d_k = 4, got K (2, 3)"):
         scaled_dot_product_attention(zeros(2, 4), zeros(2, 3), zeros(2, 4))
 
 
 def test_the_functions_values_are_as_long_as_its_keys():
-    with refuses(ValueError, "V must be as long as K: S = 3, got V (2, 4)"):
+    with assert_refused(ValueError, "V must be as long as K: S = 3, got V (2, 4)"):
         scaled_dot_product_attention(zeros(2, 4), zeros(3, 4), zeros(2, 4))
 
 
 def test_the_functions_leading_dimensions_broadcast():
     rule = "the leading dimensions of Q, K and V must broadcast, got (2, 1, 4), (3, 1, 4), (1, 1, 4)"
-    with refuses(ValueError, rule):
+    with assert_refused(ValueError, rule):
         scaled_dot_product_attention(zeros(2, 1, 4), zeros(3, 1, 4), zeros(1, 1, 4))
 
 
@@ -219,19 +221,21 @@ def test_the_functions_mask_broadcasts_to_its_weights():
 
 @pytest.mark.parametrize("h", [0, -2, 3, 8, 2.0, "2", None], ids=repr)
 def test_the_number_of_heads_divides_the_width(h):
-    with refuses(ValueError, f"h must be an integer dividing the last dimension of X, got h = {h!r} and X (1, 3, 4)"):
+    with assert_refused(
+        ValueError, f"h must be an integer dividing the last dimension of X, got h = {h!r} and X (1, 3, 4)"
+    ):
         steps.split_heads(zeros(1, 3, 4), h)
 
 
 @pytest.mark.parametrize("shape", [(), (4,)], ids=repr)
 def test_splitting_needs_a_length_and_a_width(shape):
-    with refuses(ValueError, f"X must have at least 2 dimensions (…, length, width), got {shape}"):
+    with assert_refused(ValueError, f"X must have at least 2 dimensions (…, length, width), got {shape}"):
         steps.split_heads(zeros(*shape), 2)
 
 
 @pytest.mark.parametrize("shape", [(), (4,), (3, 4)], ids=repr)
 def test_merging_needs_heads(shape):
-    with refuses(ValueError, f"X must have at least 3 dimensions (…, h, length, width), got {shape}"):
+    with assert_refused(ValueError, f"X must have at least 3 dimensions (…, h, length, width), got {shape}"):
         steps.merge_heads(zeros(*shape))
 
 
@@ -240,16 +244,16 @@ def test_merging_needs_heads(shape):
 
 @pytest.mark.parametrize("value", [-1, 2.5, "3", None], ids=repr)
 def test_the_lengths_of_a_causal_mask_are_integers(value):
-    with refuses(ValueError, f"L must be an integer, 0 or more, got {value!r}"):
+    with assert_refused(ValueError, f"L must be an integer, 0 or more, got {value!r}"):
         causal_mask(value, 3)
     if value is not None:  # S = None is S = L
-        with refuses(ValueError, f"S must be an integer, 0 or more, got {value!r}"):
+        with assert_refused(ValueError, f"S must be an integer, 0 or more, got {value!r}"):
             causal_mask(3, value)
 
 
 @pytest.mark.parametrize("value", [-1, 2.5, "3", None], ids=repr)
 def test_the_width_of_a_padding_mask_is_an_integer(value):
-    with refuses(ValueError, f"S must be an integer, 0 or more, got {value!r}"):
+    with assert_refused(ValueError, f"S must be an integer, 0 or more, got {value!r}"):
         padding_mask([0], value)
 
 
@@ -265,13 +269,13 @@ def test_the_width_of_a_padding_mask_is_an_integer(value):
     ids=repr,
 )
 def test_padding_lengths_are_a_row_of_integers(lengths, dtype, shape):
-    with refuses(ValueError, f"lengths must be a row of integers, one a sample, got {dtype} of shape {shape}"):
+    with assert_refused(ValueError, f"lengths must be a row of integers, one a sample, got {dtype} of shape {shape}"):
         padding_mask(lengths, 3)
 
 
 @pytest.mark.parametrize("lengths", [[-1], [1, 4], [4, -1]], ids=repr)
 def test_padding_lengths_fit_into_the_sequence(lengths):
-    with refuses(ValueError, f"each of lengths must be from 0 to S = 3, got {lengths}"):
+    with assert_refused(ValueError, f"each of lengths must be from 0 to S = 3, got {lengths}"):
         padding_mask(torch.tensor(lengths), 3)
 
 
@@ -290,5 +294,5 @@ def test_a_mask_that_broadcasts_is_taken_as_it_is(shape):
 
 @pytest.mark.parametrize("value", ["fr", "ZH", "", "zh_CN", None, 1, ["zh"]], ids=repr)
 def test_the_language_is_one_of_two(value):
-    with refuses(ValueError, f'lang must be "zh" or "en", got {value!r}'):
+    with assert_refused(ValueError, f'lang must be "zh" or "en", got {value!r}'):
         set_language(value)

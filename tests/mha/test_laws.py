@@ -49,7 +49,7 @@ def tolerance(dtype):
     }.get(dtype) or {"rtol": 0, "atol": 4 * torch.finfo(dtype).eps}
 
 
-def close(actual, expected, dtype=DOUBLE):
+def assert_near(actual, expected, dtype=DOUBLE):
     torch.testing.assert_close(actual.detach().double(), expected.detach().double(), **tolerance(dtype))
 
 
@@ -130,9 +130,9 @@ def cases(draw, dtype=DOUBLE, even=False, kinds=KINDS):
 def test_every_path_agrees_with_the_reference(path, case):
     output, weights = path(case.attention, *case.inputs)
     expected, expected_weights = in_numpy(case.attention, *case.inputs)
-    close(output, expected)
+    assert_near(output, expected)
     if weights is not None:
-        close(weights, expected_weights)
+        assert_near(weights, expected_weights)
 
 
 @settings(law, max_examples=15)
@@ -144,10 +144,10 @@ def test_every_path_agrees_with_the_reference_in_every_precision(path, dtype, da
     output, weights = path(case.attention, *case.inputs)
     expected, expected_weights = in_numpy(case.attention, *case.inputs)  # float64, from the same rounded numbers
     assert output.dtype == dtype
-    close(output, expected, dtype)
+    assert_near(output, expected, dtype)
     if weights is not None:
         assert weights.dtype == dtype
-        close(weights, expected_weights, dtype)
+        assert_near(weights, expected_weights, dtype)
 
 
 @law
@@ -168,9 +168,9 @@ def test_every_path_agrees_with_torchs_module(path, case):
     output, weights = path(mine, *case.inputs)
     live = case.allowed.any(dim=-1)  # (B, h, L): the rows that see a key; torch's module gives NaN in the others
     seen = live.all(dim=1)  # (B, L): the queries of which no head is blind
-    close(output[seen], theirs[seen])
+    assert_near(output[seen], theirs[seen])
     if weights is not None:
-        close(weights[live], their_weights[live])
+        assert_near(weights[live], their_weights[live])
 
 
 @law
@@ -184,7 +184,7 @@ def test_every_path_agrees_with_torchs_function_composed_by_hand(path, case):
     heads = F.scaled_dot_product_attention(q, k, v, attn_mask=case.allowed)  # True = may attend, as here
     theirs = F.linear(heads.transpose(1, 2).reshape(B, L, -1), mine.W_O.weight, mine.W_O.bias)
     seen = case.allowed.any(dim=-1).all(dim=1)  # (B, L): some versions of torch give NaN in a blind row
-    close(path(mine, *case.inputs)[0][seen], theirs[seen])
+    assert_near(path(mine, *case.inputs)[0][seen], theirs[seen])
 
 
 @law
@@ -208,8 +208,8 @@ def test_the_paths_agree_under_torch_compile_with_changing_lengths():
     for L, S in ((3, 3), (2, 5), (5, 2)):
         q, k = torch.randn(2, L, 4, dtype=DOUBLE), torch.randn(2, S, 4, dtype=DOUBLE)
         output, weights = in_numpy(attention, q, k, is_causal=True)
-        close(compiled(q, k, is_causal=True), output)
-        close(compiled(q, k, is_causal=True, need_weights=True)[1], weights)
+        assert_near(compiled(q, k, is_causal=True), output)
+        assert_near(compiled(q, k, is_causal=True, need_weights=True)[1], weights)
 
 
 # heads
@@ -237,7 +237,7 @@ def test_a_head_is_a_slice_of_the_projections_columns(case):
         for i in range(case.attention.h):
             columns = slice(i * width, (i + 1) * width)
             alone = X @ W.weight.T[:, columns] + (0 if W.bias is None else W.bias[columns])
-            close(getattr(made, f"{name}_heads")[:, i], alone)
+            assert_near(getattr(made, f"{name}_heads")[:, i], alone)
 
 
 @law
@@ -265,7 +265,7 @@ def test_every_head_attends_by_itself(path, case):
             array(case.Q), array(case.K), array(case.V), parameters, 1, case.allowed[:, i : i + 1].numpy()
         )
         total = total + torch.from_numpy(one)
-    close(path(a, *case.inputs)[0], total)
+    assert_near(path(a, *case.inputs)[0], total)
 
 
 @law
@@ -275,7 +275,7 @@ def test_the_sum_over_heads_equals_the_concatenated_form(case):
     made = a.trace(*case.inputs[:4], is_causal=case.is_causal)
     W_O = a.W_O.weight.T.reshape(a.h, a.d_v, a.d_model)  # W_O[i]: the rows of head i
     total = sum(made.heads[:, i] @ W_O[i] for i in range(a.h))
-    close(total if a.W_O.bias is None else total + a.W_O.bias, made.output)
+    assert_near(total if a.W_O.bias is None else total + a.W_O.bias, made.output)
 
 
 @pytest.mark.parametrize("h", [1, 2, 4, 8, 16, 32, 64, 128, 256, 512])
@@ -306,7 +306,7 @@ def test_a_sample_alone_gives_what_it_gives_in_a_batch(path, case):
         if mask is not None and mask.dim() == 4 and len(mask) > 1:
             mask = mask[sample]
         alone, _ = path(case.attention, case.Q[sample], case.K[sample], case.V[sample], mask, case.is_causal)
-        close(alone[0], together[b])
+        assert_near(alone[0], together[b])
 
 
 @on(TORCH)
@@ -324,7 +324,7 @@ def test_no_sample_has_a_gradient_from_another(path):
 @on(ALL)
 def test_permuting_the_sequence_permutes_the_output(path, case, seed):
     order = torch.randperm(case.Q.shape[1], generator=torch.Generator().manual_seed(seed))
-    close(path(case.attention, case.Q[:, order])[0], path(case.attention, case.Q)[0][:, order])
+    assert_near(path(case.attention, case.Q[:, order])[0], path(case.attention, case.Q)[0][:, order])
 
 
 @law
@@ -334,9 +334,9 @@ def test_the_order_of_the_keys_does_not_matter(path, case, seed):
     order = torch.randperm(case.K.shape[1], generator=torch.Generator().manual_seed(seed))
     shuffled, weights = path(case.attention, case.Q, case.K[:, order], case.V[:, order])
     output, straight = path(case.attention, case.Q, case.K, case.V)
-    close(shuffled, output)
+    assert_near(shuffled, output)
     if weights is not None:
-        close(weights, straight[..., order])
+        assert_near(weights, straight[..., order])
 
 
 @pytest.mark.parametrize("masked", [False, True], ids=["causal alone", "causal and mask"])
@@ -384,7 +384,7 @@ def test_weights_are_a_distribution_over_the_allowed_keys(path, dtype, data):
     assert weights.shape == case.shape  # (B, h, L, S): one map a head
     assert (weights >= 0).all()
     assert (weights[~case.allowed] == 0).all()  # exactly
-    close(weights.double().sum(dim=-1), case.allowed.any(dim=-1), dtype)  # 1, or 0 where no key is allowed
+    assert_near(weights.double().sum(dim=-1), case.allowed.any(dim=-1), dtype)  # 1, or 0 where no key is allowed
 
 
 @law
@@ -400,7 +400,7 @@ def test_an_allowed_key_has_some_weight(path, case):
 @on(ALL)
 def test_mask_and_is_causal_must_both_allow(path, case):
     both = case.mask & causal_mask(*case.shape[2:])
-    close(
+    assert_near(
         path(case.attention, case.Q, case.K, case.V, case.mask, True)[0],
         path(case.attention, case.Q, case.K, case.V, both, False)[0],
     )
@@ -414,7 +414,7 @@ def test_a_mask_that_allows_everything_changes_nothing(path):
         torch.randn(2, 3, 4).double(),
         torch.randn(2, 5, 4).double(),
     )
-    close(path(attention, q, k, mask=torch.ones(3, 5, dtype=torch.bool))[0], path(attention, q, k)[0])
+    assert_near(path(attention, q, k, mask=torch.ones(3, 5, dtype=torch.bool))[0], path(attention, q, k)[0])
 
 
 @on(ALL)
@@ -422,7 +422,7 @@ def test_no_key_at_all_gives_zeros(path):
     torch.manual_seed(0)
     attention = MultiHeadAttention(4, 2, dtype=DOUBLE)
     output, _ = path(attention, torch.randn(2, 3, 4, dtype=DOUBLE), torch.zeros(2, 0, 4, dtype=DOUBLE))
-    close(output, attention.W_O.bias.expand(2, 3, 4))  # what W_O makes of zeros
+    assert_near(output, attention.W_O.bias.expand(2, 3, 4))  # what W_O makes of zeros
 
 
 # gradients and precision
@@ -494,8 +494,8 @@ def test_expanded_inputs_and_masks_are_read_like_copies(path):
     x = torch.randn(1, 3, 4, dtype=DOUBLE).expand(2, -1, -1)  # two samples, one memory
     mask = allow("100 110 011").T.expand(2, 2, 3, 3)
     copies = path(attention, x.contiguous(), mask=mask.contiguous())[0]
-    close(path(attention, x, mask=mask)[0], copies)
-    close(copies[0], copies[1])
+    assert_near(path(attention, x, mask=mask)[0], copies)
+    assert_near(copies[0], copies[1])
 
 
 def test_the_reference_edits_none_of_its_arguments():
@@ -530,8 +530,8 @@ def test_the_function_broadcasts_its_leading_dimensions():
         for j in range(3):
             allowed = by_hand(mask[i, 0], True, 3, 5)
             expected, expected_weights = reference.attention(array(Q[i, 0]), array(K[j]), array(V[0]), allowed.numpy())
-            close(output[i, j], torch.from_numpy(expected))
-            close(weights[i, j], torch.from_numpy(expected_weights))
+            assert_near(output[i, j], torch.from_numpy(expected))
+            assert_near(weights[i, j], torch.from_numpy(expected_weights))
 
 
 def test_device_and_dtype_reach_every_parameter():
@@ -619,16 +619,16 @@ def test_every_tensor_of_a_trace_follows_from_those_before_it(case):
     assert made.X_Q is case.Q
     assert made.X_K is case.K
     assert made.X_V is case.V
-    close(made.Q, a.W_Q(made.X_Q))
-    close(made.K, a.W_K(made.X_K))
-    close(made.V, a.W_V(made.X_V))
-    close(made.scores, made.Q_heads @ made.K_heads.mT / math.sqrt(a.d_k))
+    assert_near(made.Q, a.W_Q(made.X_Q))
+    assert_near(made.K, a.W_K(made.X_K))
+    assert_near(made.V, a.W_V(made.X_V))
+    assert_near(made.scores, made.Q_heads @ made.K_heads.mT / math.sqrt(a.d_k))
     hidden = made.scores.masked_fill(~case.allowed, -math.inf)
-    close(made.weights, torch.softmax(hidden, dim=-1).nan_to_num(0.0))
-    close(made.heads, made.weights @ made.V_heads)
+    assert_near(made.weights, torch.softmax(hidden, dim=-1).nan_to_num(0.0))
+    assert_near(made.heads, made.weights @ made.V_heads)
     for i in range(a.h):
-        close(made.concat[..., i * a.d_v : (i + 1) * a.d_v], made.heads[:, i])
-    close(made.output, a.W_O(made.concat))
+        assert_near(made.concat[..., i * a.d_v : (i + 1) * a.d_v], made.heads[:, i])
+    assert_near(made.output, a.W_O(made.concat))
     if case.mask is None and not case.is_causal:
         assert made.allowed is None
     else:
