@@ -2,30 +2,14 @@
 
 import itertools
 import logging
-import warnings
 
 import pytest
 import torch
 
-import mha
 from mha import language
 from mha.figures import merging
 from mha.steps import split_heads
-
-
-@pytest.fixture(params=["zh", "en"])
-def spoken(request, monkeypatch):
-    monkeypatch.setattr(language, "_chosen", None)
-    mha.set_language(request.param)
-    return request.param
-
-
-def drawn(fig):
-    """The figure's title and alt text, after drawing it where every warning is an error."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        fig.canvas.draw()
-    return fig.get_suptitle(), fig.get_label()
+from tests.mha.drawing import drawn
 
 
 def choices(**lists):

@@ -1,14 +1,13 @@
 """Chapter 2.5: the contributions add up, and W_O is what lets heads meet."""
 
-import logging
 import sys
-import warnings
 
 import pytest
 import torch
 
 from mha.figures import output as figures
 from mha.steps import merge_heads, output
+from tests.mha.drawing import assert_frames_speak
 
 
 @pytest.fixture(params=["zh", "en"])
@@ -63,14 +62,4 @@ def test_a_width_that_h_does_not_divide_is_refused():
     ],
 )
 def test_every_frame_has_a_title_and_alt_text_one_size_and_no_missing_glyph(draw, first, last, lang, caplog):
-    with warnings.catch_warnings(), caplog.at_level(logging.WARNING):
-        warnings.simplefilter("error")
-        frames = [draw(**first), draw(**last)]
-        for fig in frames:
-            fig.canvas.draw()
-    assert not caplog.records
-    assert len({tuple(fig.get_size_inches()) for fig in frames}) == 1
-    for fig in frames:
-        assert fig.get_suptitle()
-        assert len(fig.get_label()) > 20
-        assert any("\u4e00" <= c <= "\u9fff" for c in fig.get_label()) == (lang == "zh")
+    assert_frames_speak([lambda: draw(**first), lambda: draw(**last)], lang, caplog)

@@ -1,8 +1,6 @@
 """Chapter 5: the cost formulas hold for the real module, and the table is the paper's."""
 
-import logging
 import sys
-import warnings
 
 import pytest
 import torch
@@ -10,6 +8,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import mha
 from mha.figures import summary as figures
+from tests.mha.drawing import assert_frames_speak
 
 
 @pytest.fixture(params=["zh", "en"])
@@ -70,14 +69,4 @@ def test_the_calculator_tells_its_numbers(lang):
     ],
 )
 def test_every_frame_has_a_title_and_alt_text_one_size_and_no_missing_glyph(draw, first, last, lang, caplog):
-    with warnings.catch_warnings(), caplog.at_level(logging.WARNING):
-        warnings.simplefilter("error")
-        frames = [draw(**first), draw(**last)]
-        for fig in frames:
-            fig.canvas.draw()
-    assert not caplog.records
-    assert len({tuple(fig.get_size_inches()) for fig in frames}) == 1
-    for fig in frames:
-        assert fig.get_suptitle()
-        assert len(fig.get_label()) > 20
-        assert any("\u4e00" <= c <= "\u9fff" for c in fig.get_label()) == (lang == "zh")
+    assert_frames_speak([lambda: draw(**first), lambda: draw(**last)], lang, caplog)
