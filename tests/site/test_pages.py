@@ -56,6 +56,8 @@ def test_every_figure_says_what_it_shows_in_the_pages_language(visit, lang, page
 def test_nothing_overflows_on_a_phone(visit, lang, page):
     tab = visit(f"{lang}/{page}", viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
     assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+    sides = "e => e.map(x => x.getBoundingClientRect()).flatMap(r => [r.left, r.right])"
+    assert all(0 <= x <= 390 for x in tab.eval_on_selector_all(".mha-slider > *", sides))
 
 
 @pytest.mark.parametrize("page", pages())
