@@ -1,5 +1,5 @@
-# make serve · site · test · notebooks · lint · lock      (each sets up what it needs)
-.PHONY: serve site test test-mha gpu notebooks lint workflows links vulnerabilities lock setup tools
+# make serve · site · export · test · notebooks · lint · lock      (each sets up what it needs)
+.PHONY: serve site export test test-mha gpu notebooks lint workflows links vulnerabilities lock setup tools
 .DEFAULT_GOAL := serve
 PY := .venv/bin/python
 export PYTHON PORT
@@ -13,6 +13,10 @@ serve: setup
 
 site: setup
 	@$(PY) -m book.site
+
+# Notebooks in one language each, and the wheel their first cell installs, into _site (`make site` does it too)
+export: setup
+	@$(PY) -m book.export
 
 # Everything: the package, the book, every chapter against its stored outputs, the site in a browser
 test: lint site

@@ -13,7 +13,7 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.locale import get_translator
 
-from book import formulas
+from book import formulas, launch
 from book.languages import LANGUAGES, SPHINX, pick, select
 from book.strip import strip
 from book.words import Fallback
@@ -106,6 +106,8 @@ def _finish_text(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         lambda target: app.builder.get_relative_uri(docname, target),
         set(app.env.found_docs),
     )
+    if any(node.get("nb_element") == "cell_code" for node in doctree.findall(nodes.container)):
+        page += launch.row(docname, language(app.config))
     title.parent.insert(title.parent.index(title) + 1, nodes.raw("", page, format="html"))
 
 

@@ -12,16 +12,18 @@ import sys
 import time
 from pathlib import Path
 
+from book.address import open_in, repository, site_url
+from book.export import export
 from book.languages import LANGUAGES, SPHINX, pick
 
 ROOT = Path(__file__).parent.parent
 SITE = ROOT / "_site"
-SOURCES = ("chapters", "mha", "book", "_config.yml", "_toc.yml", "references.bib", "requirements.txt")
+SOURCES = ("chapters", "mha", "book", "_config.yml", "_toc.yml", "references.bib", "requirements.txt", "pyproject.toml")
 
 
 def digest(root: Path = ROOT) -> str:
     """Changes when anything that the site is made of changes."""
-    total = hashlib.sha256()
+    total = hashlib.sha256(repr((repository(), site_url(), open_in("", ""))).encode())  # pages name these
     for name in SOURCES:
         start = root / name
         paths = sorted(start.rglob("*")) if start.is_dir() else [start]
@@ -57,6 +59,7 @@ def build(site: Path = SITE, *, strict: bool = True) -> None:
                 "\n".join(tail) + f"\nsite: the {lang} build failed; the whole log is in {logs[lang].relative_to(ROOT)}"
             )
     _front_door(site)
+    export(site)
     stamp.write_text(now)
     print(f"site: done in {time.monotonic() - began:.0f} s")
 
