@@ -32,6 +32,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-resolved", _finish_text)
     app.connect("html-page-context", _finish_page)
     app.connect("build-finished", _copy_frames)
+    app.setup_extension("book.search")
     app.add_html_math_renderer("katex", (formulas.visit_inline, None), (formulas.visit_block, None))
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}
 

@@ -1,11 +1,13 @@
 """Formulas typeset while the book is built, by KaTeX: a page needs no script for them.
 
-The letters Q, K, V and O carry their colours by themselves.
+The letters Q, K, V and O carry their colours by themselves. `as_text` says a formula in plain characters,
+for search, titles and descriptions.
 """
 
 import functools
 import json
 import re
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,47 @@ from sphinx.util.math import get_node_equation_number
 LETTER = re.compile(r'<span class="mord mathnormal( mtight)?"( style="[^"]*")?>([QKVO])</span>')
 CLOSING = set("，。；：、！？）”’》,.;:!?)]")
 SHORT = 24  # characters of TeX: longer formulas may break inside instead
+SIGNS = {
+    "cdot": "·", "times": "×", "infty": "∞", "sum": "∑", "le": "≤", "ge": "≥", "ne": "≠", "dots": "…", "cdots": "⋯",
+    "top": "ᵀ", "to": "→", "rightarrow": "→", "downarrow": "↓", "left": "", "right": "", "bigl": "", "bigr": "",
+    "quad": " ", "qquad": " ", ",": " ", ";": " ", "\\": " ", "!": "", "|": "‖",
+}  # fmt: skip
+PIECES = (  # from the inside out, until nothing changes
+    (re.compile(r"\\(?:begin|end|label)\{[^{}]*\}"), " "),
+    (re.compile(r"\\xrightarrow\{[^{}]*\}"), "→"),
+    (re.compile(r"\\underset\{([^{}]*)\}\{([^{}]*)\}"), r"\2 \1"),
+    (re.compile(r"\\[td]?frac\{([^{}]*)\}\{([^{}]*)\}"), r"\1/\2"),
+    (re.compile(r"\\sqrt(?:\{(\w+)\}| (\w))"), r"√\1\2"),
+    (re.compile(r"\\sqrt\{([^{}]*)\}"), r"√(\1)"),
+    (re.compile(r"\\(?:text|math[a-z]+|operatorname|underbrace)\{([^{}]*)\}"), r"\1"),
+    (re.compile(r"\^(?:\\top(?![a-z])|\{\\top\})"), "ᵀ"),
+    (re.compile(r"([_^])\{(\w+|[(\[][^{}]*[)\]])\}"), r"\1\2"),
+    (re.compile(r"([_^])\{([^{}]*)\}"), r"\1(\2)"),
+    (re.compile(r"(?<![A-Za-z}_^])\{([^{}]*)\}"), r"\1"),
+)
 logger = logging.getLogger(__name__)
+
+
+def as_text(tex: str) -> str:
+    r"""The formula in plain characters, as a reader would type it.
+
+    >>> as_text(r"S = \frac{Q K^\top}{\sqrt{d_k}},\; d_\text{model}")
+    'S = Q Kᵀ/√d_k, d_model'
+    """
+    before, text = "", tex.replace("&", " ")
+    while text != before:
+        before = text
+        for pattern, replacement in PIECES:
+            text = pattern.sub(replacement, text)
+    return " ".join(re.sub(r"\\([A-Za-z]+|.)", _sign, text).split())
+
+
+def _sign(command: re.Match[str]) -> str:
+    name = command[1]
+    try:
+        return SIGNS[name] if name in SIGNS else unicodedata.lookup(f"GREEK SMALL LETTER {name}")
+    except KeyError:
+        return name  # \\log, \\cos: their own words
 
 
 @functools.cache
