@@ -24,7 +24,7 @@ def main() -> None:
         shutil.rmtree(place / name, ignore_errors=True)
     _copy(("pyproject.toml", "README.md", "LICENSE", "mha"), place / "source")
     _copy(("tests/__init__.py", "tests/mha"), place)
-    wanted = [str(place / 'source'), "pytest", "hypothesis", *([f"torch=={torch}"] if torch else [])]
+    wanted = [str(place / "source"), "pytest", "hypothesis", *([f"torch=={torch}"] if torch else [])]
     _run(python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *wanted)
     found = "import mha, platform, torch; print('mha alone:', mha.__file__, platform.platform(), torch.__version__)"
     _run(python, "-c", found, cwd=place)

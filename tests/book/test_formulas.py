@@ -1,5 +1,6 @@
 """Formulas are typeset while the book is built."""
 
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -8,6 +9,7 @@ from docutils.utils import new_document
 
 from book import formulas
 from book.formulas import typeset
+from book.notebooks import ROOT, read
 
 
 def test_a_formula_becomes_html_with_mathml_for_screen_readers():
@@ -45,3 +47,26 @@ def test_no_line_starts_with_the_comma_after_a_short_formula(monkeypatch, tex, a
         formulas.visit_inline(translator, formula)
     assert translator.body == [page]
     assert document[0][2].astext() == left
+
+
+@pytest.mark.parametrize(
+    ("tex", "text"),
+    [
+        (r"\text{softmax}\!\left(\frac{Q K^\top}{\sqrt{d_k}}\right) V", "softmax(Q Kᵀ/√d_k) V"),
+        (r"\sum_{i=1}^{h} A_i \, W_O^{[i]} \ne 0", "∑_(i=1)^h A_i W_O^[i] ≠ 0"),
+        (
+            r"\begin{aligned} a &= \cos\theta_j \\ L &\xrightarrow{\text{view}} 2{,}362 \end{aligned}",
+            "a = cosθ_j L → 2,362",
+        ),
+    ],
+)
+def test_a_formula_is_said_in_plain_characters(tex, text):
+    assert formulas.as_text(tex) == text
+
+
+def test_every_formula_of_the_book_is_said_without_tex():
+    for path in sorted((ROOT / "chapters").glob("*.ipynb")):
+        for cell in read(path).cells:
+            if cell.cell_type == "markdown":
+                for tex in re.findall(r"\$\$(.+?)\$\$|\$([^$\n]+)\$", cell.source, re.S):
+                    assert not set("\\{}$") & set(formulas.as_text("".join(tex)))
