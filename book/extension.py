@@ -13,7 +13,7 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.locale import get_translator
 
-from book import formulas, launch
+from book import formulas, launch, versions
 from book.languages import LANGUAGES, SPHINX, pick, select
 from book.strip import strip
 from book.words import Fallback
@@ -64,7 +64,6 @@ def _configure(app: Sphinx, config: Config) -> None:
     config.togglebutton_hint_hide = pick("收起 | Hide", lang)
     theme = config.html_theme_options
     theme["search_bar_text"] = pick("搜索全书 | Search this book", lang)
-    theme["extra_footer"] = f"<p>{pick('文字：CC BY 4.0；代码：MIT | Text: CC BY 4.0; code: MIT', lang)}</p>"
     config.html_static_path.append(str(ASSETS))
     app.add_css_file("katex/katex.min.css")
     app.add_css_file("book.css")
@@ -120,6 +119,7 @@ def _finish_page(app: Sphinx, pagename: str, _template: str, context: dict[str, 
     others = [other for other in app.config.book_languages if other != lang]
     suffix = app.builder.get_target_uri(pagename)
     up = "../" * (pagename.count("/") + 1)
+    context["theme_extra_footer"] = _footer(lang, f"{up}versions.html" if others else None)
     for other in others:
         context["header_buttons"].append(
             {
@@ -130,6 +130,16 @@ def _finish_page(app: Sphinx, pagename: str, _template: str, context: dict[str, 
                 "label": f"switch-to-{other}",
             }
         )
+
+
+def _footer(lang: str, list_of_versions: str | None) -> str:
+    """The licences, and which version of the book this is."""
+    licences = pick("文字：CC BY 4.0；代码：MIT | Text: CC BY 4.0; code: MIT", lang)
+    number, day = versions.version(), versions.spoken(versions.date(), lang)
+    said = pick(f"版本 {number}，{day} | Version {number}, {day}", lang)
+    if list_of_versions:
+        said = f'<a href="{list_of_versions}">{said}</a>'
+    return f"<p>{licences}</p><p>{said}</p>"
 
 
 def _copy_frames(app: Sphinx, exception: Exception | None) -> None:

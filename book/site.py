@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+from book import versions
 from book.address import open_in, repository, site_url
 from book.export import export
 from book.languages import LANGUAGES, SPHINX, pick
@@ -60,6 +61,7 @@ def build(site: Path = SITE, *, strict: bool = True) -> None:
             )
     _front_door(site)
     export(site)
+    versions.sign(site)
     stamp.write_text(now)
     print(f"site: done in {time.monotonic() - began:.0f} s")
 
