@@ -1,7 +1,6 @@
 """Multi-head attention: the five steps of `mha.steps`, composed.
 
-Two paths, one meaning. `forward` takes the fused kernel where nobody looks inside;
-`trace` and `need_weights=True` walk the named steps.
+`forward` takes the fused kernel; `trace` and `need_weights=True`, which look inside, walk the named steps.
 """
 
 from typing import Any
@@ -11,8 +10,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mha import steps
-from mha.masks import combine
+from mha.cache import KVCache
+from mha.masks import check_mask, combine
 from mha.trace import Trace
+
+GROUPED = "enable_gqa" in (F.scaled_dot_product_attention.__doc__ or "")  # torch 2.5 and later share key heads there
 
 
 def scaled_dot_product_attention(
@@ -37,13 +39,12 @@ def scaled_dot_product_attention(
         raise ValueError(f"K must be as wide as Q: d_k = {Q.shape[-1]}, got K {tuple(K.shape)}")
     if K.shape[-2] != V.shape[-2]:
         raise ValueError(f"V must be as long as K: S = {K.shape[-2]}, got V {tuple(V.shape)}")
+    _check_bool(is_causal=is_causal)
     try:
         lead = torch.broadcast_shapes(Q.shape[:-2], K.shape[:-2], V.shape[:-2])
     except RuntimeError:
-        shapes = [tuple(tensor.shape) for tensor in (Q, K, V)]
-        raise ValueError(
-            f"the leading dimensions of Q, K and V must broadcast, got {shapes[0]}, {shapes[1]}, {shapes[2]}"
-        ) from None
+        got = ", ".join(str(tuple(tensor.shape)) for tensor in (Q, K, V))
+        raise ValueError(f"the leading dimensions of Q, K and V must broadcast, got {got}") from None
     shape = (*lead, Q.shape[-2], K.shape[-2])
     return steps.attend(Q, K, V, combine(mask, is_causal, shape, Q.device))
 
@@ -52,9 +53,11 @@ class MultiHeadAttention(nn.Module):
     """MultiHead(Q, K, V) = Concat(head_1, …, head_h) W_O,  head_i = Attention(Q W_Q[i], K W_K[i], V W_V[i]).
 
     d_model: width of inputs and output. h: heads. d_k, d_v: width of one head's queries and keys, and of
-    its values; both d_model / h unless given. dropout: share of attention weights dropped in training.
-    bias: whether the four projections add one.
-    ValueError if h does not divide d_model and d_k or d_v is left open. Source: Vaswani et al. 2017, §3.2.2.
+    its values; both d_model / h unless given. kv_heads: heads of keys and values, each shared by h / kv_heads
+    query heads in a row; h (a key head each) unless given, 1 is multi-query attention. dropout: share of
+    attention weights dropped in training. bias: whether the four projections add one.
+    ValueError if h does not divide d_model and d_k or d_v is left open, or kv_heads does not divide h.
+    Source: Vaswani et al. 2017, §3.2.2; Ainslie et al. 2023 for kv_heads.
 
     >>> attention = MultiHeadAttention(d_model=512, h=8)
     >>> attention(torch.zeros(2, 10, 512)).shape
@@ -64,119 +67,130 @@ class MultiHeadAttention(nn.Module):
     """
 
     def __init__(
-        self,
-        d_model: int,
-        h: int,
-        *,
-        d_k: int | None = None,
-        d_v: int | None = None,
-        dropout: float = 0.0,
-        bias: bool = True,
-        device: torch.device | str | None = None,
+        self, d_model: int, h: int, *, d_k: int | None = None, d_v: int | None = None, kv_heads: int | None = None,
+        dropout: float = 0.0, bias: bool = True, device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__()
-        for name, value in (("d_model", d_model), ("h", h), ("d_k", d_k), ("d_v", d_v)):
-            free = value is None and name in ("d_k", "d_v")
-            if not free and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-                raise ValueError(f"{name} must be a positive integer, got {value!r}")
+        for name, size in {"d_model": d_model, "h": h, "d_k": d_k, "d_v": d_v, "kv_heads": kv_heads}.items():
+            left_open = size is None and name not in ("d_model", "h")
+            if not left_open and (type(size) is not int or size < 1):
+                raise ValueError(f"{name} must be a positive integer, got {size!r}")
         if (d_k is None or d_v is None) and d_model % h:
-            divisors = ", ".join(str(n) for n in range(1, d_model + 1) if d_model % n == 0)
-            raise ValueError(
-                f"h must divide d_model, got d_model = {d_model} and h = {h}; "
-                f"choose h from {divisors}, or give d_k and d_v"
-            )
-        if not isinstance(dropout, (int, float)) or not 0 <= dropout < 1:
+            choices = ", ".join(str(n) for n in range(1, d_model + 1) if d_model % n == 0)
+            rule = f"choose h from {choices}, or give d_k and d_v"
+            raise ValueError(f"h must divide d_model, got d_model = {d_model} and h = {h}; {rule}")
+        if kv_heads is not None and h % kv_heads:
+            raise ValueError(f"kv_heads must divide h, got h = {h} and kv_heads = {kv_heads}")
+        if type(dropout) not in (int, float) or not 0 <= dropout < 1:
             raise ValueError(f"dropout must be at least 0 and below 1, got {dropout!r}")
+        _check_bool(bias=bias)
         self.d_model, self.h, self.dropout = d_model, h, dropout
+        self.kv_heads = h if kv_heads is None else kv_heads
         self.d_k = d_model // h if d_k is None else d_k
         self.d_v = d_model // h if d_v is None else d_v
         factory: dict[str, Any] = {"bias": bias, "device": device, "dtype": dtype}
         self.W_Q = nn.Linear(d_model, h * self.d_k, **factory)
-        self.W_K = nn.Linear(d_model, h * self.d_k, **factory)
-        self.W_V = nn.Linear(d_model, h * self.d_v, **factory)
+        self.W_K = nn.Linear(d_model, self.kv_heads * self.d_k, **factory)
+        self.W_V = nn.Linear(d_model, self.kv_heads * self.d_v, **factory)
         self.W_O = nn.Linear(h * self.d_v, d_model, **factory)
 
     def forward(
-        self,
-        Q: Tensor,
-        K: Tensor | None = None,
-        V: Tensor | None = None,
-        mask: Tensor | None = None,
-        *,
-        is_causal: bool = False,
-        need_weights: bool = False,
-    ) -> Tensor | tuple[Tensor, Tensor]:
+        self, Q: Tensor, K: Tensor | None = None, V: Tensor | None = None, mask: Tensor | None = None, *,
+        is_causal: bool = False, need_weights: bool = False, cache: KVCache | None = None,
+    ) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
         """Q (B, L, d_model), K and V (B, S, d_model) → (B, L, d_model); K defaults to Q, V to K.
 
         mask: boolean or 0/1 integer, broadcastable to (B, h, L, S), True = may attend.
         is_causal: no query looks ahead; the last query sees every key. Both must allow.
         need_weights: also return the weights, (B, h, L, S), per head and before dropout.
+        cache: keys and values of earlier calls, which come first; this call's are appended. S counts them all.
         """
-        Q, K, V = self._inputs(Q, K, V)
-        shape = (Q.shape[0], self.h, Q.shape[1], K.shape[1])  # (B, h, L, S)
-        dropout = self.dropout if self.training else 0.0
+        Q, K, V, shape = self._inputs(Q, K, V, mask, is_causal, cache)
+        _check_bool(need_weights=need_weights)
         q = steps.split_heads(self.W_Q(Q), self.h)  # (B, h, L, d_k)
-        k = steps.split_heads(self.W_K(K), self.h)  # (B, h, S, d_k)
-        v = steps.split_heads(self.W_V(V), self.h)  # (B, h, S, d_v)
+        k = steps.split_heads(self.W_K(K), self.kv_heads)  # (B, kv_heads, S, d_k)
+        v = steps.split_heads(self.W_V(V), self.kv_heads)  # (B, kv_heads, S, d_v)
+        if cache is not None:
+            k, v = cache.append(k, v)
+        dropout = self.dropout if self.training else 0.0
         if need_weights:
+            k, v = steps.share_heads(k, self.h), steps.share_heads(v, self.h)
             heads, weights = steps.attend(q, k, v, combine(mask, is_causal, shape, Q.device), dropout=dropout)
             return self.W_O(steps.merge_heads(heads)), weights
         return self.W_O(steps.merge_heads(_fused(q, k, v, mask, is_causal, dropout)))
 
     def trace(
-        self,
-        Q: Tensor,
-        K: Tensor | None = None,
-        V: Tensor | None = None,
-        mask: Tensor | None = None,
-        *,
-        is_causal: bool = False,
-    ) -> Trace:
+        self, Q: Tensor, K: Tensor | None = None, V: Tensor | None = None, mask: Tensor | None = None, *,
+        is_causal: bool = False, cache: KVCache | None = None,
+    ) -> Trace:  # fmt: skip
         """The same pass without dropout, step by step, keeping every tensor. Arguments as in `forward`."""
-        X_Q, X_K, X_V = self._inputs(Q, K, V)
-        allowed = combine(mask, is_causal, (X_Q.shape[0], self.h, X_Q.shape[1], X_K.shape[1]), X_Q.device)
-        Q, K, V = (
-            steps.project(X, W.weight.T, W.bias)
-            for X, W in ((X_Q, self.W_Q), (X_K, self.W_K), (X_V, self.W_V))
-        )  # fmt: skip
-        Q_heads, K_heads, V_heads = (steps.split_heads(X, self.h) for X in (Q, K, V))
-        heads, weights = steps.attend(Q_heads, K_heads, V_heads, allowed)
+        X_Q, X_K, X_V, shape = self._inputs(Q, K, V, mask, is_causal, cache)
+        pairs = (X_Q, self.W_Q), (X_K, self.W_K), (X_V, self.W_V)
+        Q, K, V = (steps.project(X, W.weight.T, W.bias) for X, W in pairs)
+        Q_heads = steps.split_heads(Q, self.h)
+        K_heads, V_heads = steps.split_heads(K, self.kv_heads), steps.split_heads(V, self.kv_heads)
+        if cache is not None:
+            K_heads, V_heads = cache.append(K_heads, V_heads)
+        allowed = combine(mask, is_causal, shape, X_Q.device)
+        scores = steps.scores(Q_heads, steps.share_heads(K_heads, self.h))
+        weights = steps.softmax(scores, allowed).to(V.dtype)
+        heads = weights @ steps.share_heads(V_heads, self.h)
         concat = steps.merge_heads(heads)
         return Trace(
             X_Q=X_Q, X_K=X_K, X_V=X_V, Q=Q, K=K, V=V, Q_heads=Q_heads, K_heads=K_heads, V_heads=V_heads,
-            scores=steps.scores(Q_heads, K_heads), weights=weights, heads=heads, concat=concat,
+            scores=scores, weights=weights, heads=heads, concat=concat,
             output=steps.output(concat, self.W_O.weight.T, self.W_O.bias), allowed=allowed,
         )  # fmt: skip
 
-    def _inputs(self, Q: Tensor, K: Tensor | None, V: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    def _inputs(
+        self, Q: Tensor, K: Tensor | None, V: Tensor | None, mask: Tensor | None, is_causal: bool, cache: KVCache | None
+    ) -> tuple[Tensor, Tensor, Tensor, tuple[int, int, int, int]]:
+        """Q, K and V with their defaults, and (B, h, L, S). All is checked before anything is computed or kept."""
         K = Q if K is None else K
         V = K if V is None else V
+        weight = self.W_Q.weight
         for name, X in (("Q", Q), ("K", K), ("V", V)):
             _check_tensor(name, X)
             if X.dim() != 3 or X.shape[-1] != self.d_model:
                 raise ValueError(f"{name} must be (B, length, d_model = {self.d_model}), got {tuple(X.shape)}")
             if X.shape[0] != Q.shape[0]:
                 raise ValueError(f"{name} must hold as many samples as Q: B = {Q.shape[0]}, got {tuple(X.shape)}")
+            if X.device != weight.device:
+                raise ValueError(f"{name} must be where the weights are, on {weight.device}, got {X.device}")
+            if X.dtype != weight.dtype and not torch.is_autocast_enabled(X.device.type):
+                raise TypeError(f"{name} must have the dtype of the weights, {weight.dtype}, got {X.dtype}")
         if K.shape[1] != V.shape[1]:
             raise ValueError(f"V must be as long as K: S = {K.shape[1]}, got V {tuple(V.shape)}")
-        return Q, K, V
+        if cache is not None and not isinstance(cache, KVCache):
+            raise TypeError(f"cache must be a KVCache, got {type(cache).__name__}")
+        _check_bool(is_causal=is_causal)
+        shape = (Q.shape[0], self.h, Q.shape[1], K.shape[1] + (cache.length if cache else 0))
+        if mask is not None and check_mask(mask, shape).device != Q.device:
+            raise ValueError(f"mask must be where the queries are, on {Q.device}, got {mask.device}")
+        return Q, K, V, shape
 
     def extra_repr(self) -> str:
-        return f"d_model={self.d_model}, h={self.h}, d_k={self.d_k}, d_v={self.d_v}, dropout={self.dropout}"
+        names = ("d_model", "h", "kv_heads", "d_k", "d_v", "dropout")
+        return ", ".join(f"{name}={getattr(self, name)}" for name in names)
 
 
 def _fused(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None, is_causal: bool, dropout: float) -> Tensor:
-    """`steps.attend` in one kernel that never stores the (L, S) weights."""
-    L, S = Q.shape[-2], K.shape[-2]
-    if mask is None and (not is_causal or L == 1):  # a single query sees every key
-        return F.scaled_dot_product_attention(Q, K, V, dropout_p=dropout)
-    if mask is None and L == S:  # torch aligns is_causal to the left end: the same only here
-        return F.scaled_dot_product_attention(Q, K, V, dropout_p=dropout, is_causal=True)
+    """`steps.attend` in one kernel that never stores the (L, S) weights. K, V (B, kv_heads, S, …)."""
+    h, L = Q.shape[1:3]
+    kv_heads, S = K.shape[1:3]
+    if mask is None and L == 1:  # one query sees every key: queries that share a key head are rows of one attention
+        Q = Q.reshape(-1, kv_heads, h // kv_heads, Q.shape[-1])
+        return F.scaled_dot_product_attention(Q, K, V, dropout_p=dropout).reshape(-1, h, 1, V.shape[-1])
+    grouped: dict[str, Any] = {"enable_gqa": True} if GROUPED and kv_heads < h else {}
+    if not grouped:
+        K, V = steps.share_heads(K, h), steps.share_heads(V, h)
+    if mask is None and (not is_causal or L == S):  # torch aligns is_causal to the left end: the same only if L = S
+        return F.scaled_dot_product_attention(Q, K, V, dropout_p=dropout, is_causal=is_causal, **grouped)
     allowed = combine(mask, is_causal, (*Q.shape[:-1], S), Q.device)
     assert allowed is not None  # a mask or a causal one is there
     nowhere = ~allowed.any(dim=-1, keepdim=True)  # such rows are NaN on some versions and backends
-    out = F.scaled_dot_product_attention(Q, K, V, attn_mask=allowed | nowhere, dropout_p=dropout)
+    out = F.scaled_dot_product_attention(Q, K, V, attn_mask=allowed | nowhere, dropout_p=dropout, **grouped)
     return out.masked_fill(nowhere, 0.0)
 
 
@@ -185,3 +199,9 @@ def _check_tensor(name: str, value: object) -> None:
         raise TypeError(f"{name} must be a torch tensor, got {type(value).__name__}")
     if not value.is_floating_point():
         raise TypeError(f"{name} must hold floating-point numbers (embeddings, not token ids), got {value.dtype}")
+
+
+def _check_bool(**given: object) -> None:
+    for name, value in given.items():
+        if not isinstance(value, bool):
+            raise TypeError(f"{name} must be True or False, got {value!r}")

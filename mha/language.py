@@ -16,9 +16,7 @@ def set_language(lang: str) -> None:
 
 def language() -> str:
     """The reader's language: what `set_language` chose, else MHA_LANG, else the system's, else English."""
-    if _chosen:
-        return _chosen
-    asked = os.environ.get("MHA_LANG") or os.environ.get("LC_ALL") or os.environ.get("LANG") or ""
+    asked = _chosen or os.environ.get("MHA_LANG") or os.environ.get("LC_ALL") or os.environ.get("LANG") or ""
     return "zh" if asked.lower().startswith("zh") else "en"
 
 

@@ -1,7 +1,7 @@
 """Masks, and the one convention of this book.
 
-A mask says where a query *may attend*: boolean (or 0/1 integer), True (non-zero) = may attend.
-It broadcasts to (B, h, L, S). A query that may attend nowhere gives zeros.
+A mask says where a query *may attend*: boolean or 0/1 integer, True (non-zero) = may attend, broadcastable
+to (B, h, L, S). A query that may attend nowhere gives zeros.
 `F.scaled_dot_product_attention` agrees; `nn.MultiheadAttention` means the opposite by True.
 """
 
@@ -37,9 +37,8 @@ def padding_mask(lengths: Tensor | list[int], S: int) -> Tensor:
     _check_length("S", S)
     lengths = torch.as_tensor(lengths)
     if lengths.dim() != 1 or lengths.dtype not in INTEGERS:
-        raise ValueError(
-            f"lengths must be a row of integers, one a sample, got {lengths.dtype} of shape {tuple(lengths.shape)}"
-        )
+        got = f"{lengths.dtype} of shape {tuple(lengths.shape)}"
+        raise ValueError(f"lengths must be a row of integers, one a sample, got {got}")
     if any(n < 0 or n > S for n in lengths.tolist()):
         raise ValueError(f"each of lengths must be from 0 to S = {S}, got {lengths.tolist()}")
     return (torch.arange(S, device=lengths.device) < lengths[:, None])[:, None, None]  # (B, 1, 1, S)
@@ -59,9 +58,8 @@ def check_mask(mask: Tensor, shape: tuple[int, ...]) -> Tensor:
             "is added to the scores elsewhere, and 0/1 would then mask nothing; use mask.bool(), "
             "or mask == 0 for one that holds 0 and -inf"
         )
-    fits = len(shape) >= mask.dim() and all(
-        m in (1, n) for m, n in zip(reversed(mask.shape), reversed(shape), strict=False)
-    )
+    sizes = zip(reversed(mask.shape), reversed(shape), strict=False)
+    fits = len(shape) >= mask.dim() and all(m in (1, n) for m, n in sizes)
     if not fits or 2 < mask.dim() < len(shape):
         names = "(B, h, L, S)" if len(shape) == 4 else "(…, L, S)"
         raise ValueError(
@@ -81,5 +79,5 @@ def combine(mask: Tensor | None, is_causal: bool, shape: tuple[int, ...], device
 
 
 def _check_length(name: str, value: int) -> None:
-    if not isinstance(value, (int, torch.SymInt)) or value < 0:  # SymInt: a length under torch.export
+    if type(value) not in (int, torch.SymInt) or value < 0:  # SymInt: a length under torch.export
         raise ValueError(f"{name} must be an integer, 0 or more, got {value!r}")

@@ -33,22 +33,19 @@ def attention(Q: ArrayLike, K: ArrayLike, V: ArrayLike, allowed: ArrayLike | Non
 
 
 def multi_head_attention(
-    Q: ArrayLike,
-    K: ArrayLike,
-    V: ArrayLike,
-    parameters: dict[str, ArrayLike],
-    h: int,
-    allowed: ArrayLike | None = None,
-) -> tuple[Array, Array]:
+    Q: ArrayLike, K: ArrayLike, V: ArrayLike, parameters: dict[str, ArrayLike], h: int,
+    allowed: ArrayLike | None = None, kv_heads: int | None = None,
+) -> tuple[Array, Array]:  # fmt: skip
     """Q (B, L, d_model), K and V (B, S, d_model) → output (B, L, d_model), weights (B, h, L, S).
 
-    parameters: W_Q, W_K (d_model, h·d_k), W_V (d_model, h·d_v), W_O (h·d_v, d_model), and biases
-    b_Q, b_K, b_V, b_O where there are any. allowed: broadcastable to (B, h, L, S).
+    parameters: W_Q (d_model, h·d_k), W_K (d_model, kv_heads·d_k), W_V (d_model, kv_heads·d_v), W_O (h·d_v, d_model),
+    and biases b_Q, b_K, b_V, b_O where there are any. kv_heads: h unless given. allowed: to (B, h, L, S).
     """
     x_q, x_k, x_v = (np.asarray(x, dtype=np.float64) for x in (Q, K, V))
     p = {name: np.asarray(value, dtype=np.float64) for name, value in parameters.items()}
     B, L, S = len(x_q), x_q.shape[1], x_k.shape[1]
-    d_k, d_v = p["W_Q"].shape[1] // h, p["W_V"].shape[1] // h
+    kv_heads = kv_heads or h
+    d_k, d_v = p["W_Q"].shape[1] // h, p["W_V"].shape[1] // kv_heads
     may = np.broadcast_to(_boolean(allowed), (B, h, L, S))
     out, weights = np.zeros((B, L, p["W_O"].shape[1])), np.zeros((B, h, L, S))
     for b in range(B):
@@ -57,8 +54,10 @@ def multi_head_attention(
         v = x_v[b] @ p["W_V"] + p.get("b_V", 0.0)
         heads = np.zeros((L, h * d_v))
         for i in range(h):
-            wide, tall = slice(i * d_k, (i + 1) * d_k), slice(i * d_v, (i + 1) * d_v)
-            heads[:, tall], weights[b, i] = attention(q[:, wide], k[:, wide], v[:, tall], may[b, i])
+            j = i * kv_heads // h  # the key head that query head i shares with its neighbours
+            keys, values = k[:, j * d_k : (j + 1) * d_k], v[:, j * d_v : (j + 1) * d_v]
+            head, weights[b, i] = attention(q[:, i * d_k : (i + 1) * d_k], keys, values, may[b, i])
+            heads[:, i * d_v : (i + 1) * d_v] = head
         out[b] = heads @ p["W_O"] + p.get("b_O", 0.0)
     return out, weights
 

@@ -18,7 +18,6 @@ def project(X: Tensor, W: Tensor, b: Tensor | None = None) -> Tensor:
     """Step 1, the linear projection: Q = X W_Q (and K, V likewise).
 
     X (B, L, d_model), W (d_model, h·d_k), b (h·d_k,) → (B, L, h·d_k).
-
     `nn.Linear` stores the transpose of W: pass `linear.weight.T`.
 
     >>> X = torch.tensor([[[1., 2.]]])
@@ -41,17 +40,33 @@ def split_heads(X: Tensor, h: int) -> Tensor:
     if X.dim() < 2:
         raise ValueError(f"X must have at least 2 dimensions (…, length, width), got {tuple(X.shape)}")
     width = X.shape[-1]
-    if not isinstance(h, int) or h < 1 or width % h:
+    if type(h) is not int or h < 1 or width % h:
         raise ValueError(f"h must be an integer dividing the last dimension of X, got h = {h!r} and X {tuple(X.shape)}")
     X = X.unflatten(-1, (h, width // h))  # (B, L, h, d_k)
     return X.transpose(-3, -2)  # (B, h, L, d_k)
+
+
+def share_heads(X: Tensor, h: int) -> Tensor:
+    """Grouped-query attention: each key (or value) head serves h / kv_heads query heads in a row.
+
+    X (B, kv_heads, S, d_k) → (B, h, S, d_k); X itself where kv_heads = h.
+    ValueError if kv_heads does not divide h. Source: Ainslie et al. 2023.
+
+    >>> share_heads(torch.tensor([[[[0]], [[1]]]]), h=4).flatten().tolist()
+    [0, 0, 1, 1]
+    """
+    kv_heads = X.shape[-3]
+    if kv_heads == h:
+        return X
+    if type(h) is not int or h < 1 or h % max(kv_heads, 1):
+        raise ValueError(f"h must be a multiple of the heads of X, got h = {h!r} and X {tuple(X.shape)}")
+    return X.repeat_interleave(h // kv_heads, dim=-3)
 
 
 def scores(Q: Tensor, K: Tensor) -> Tensor:
     """Steps 3.1 and 3.2, the attention scores: S = Q Kᵀ / √d_k.
 
     Q (B, h, L, d_k), K (B, h, S, d_k) → (B, h, L, S).
-
     Q is divided first, and half precision is multiplied in float32: a dot product of 64 numbers
     of size 40 is 102,400, more than float16 can hold (pytorch#110505).
 

@@ -11,9 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from torch import Tensor
 
-from mha import tasks
 from mha.attention import MultiHeadAttention
-from mha.figures import FAINT, INK, QUIET, RIGHT, WEIGHT, WRONG, K, Q, blank, canvas, head_colour, ramp, tell
+from mha.figures import FAINT, INK, QUIET, RIGHT, WEIGHT, WRONG, K, Q, blank, canvas, head_colour, ramp, tasks, tell
 from mha.language import say
 
 

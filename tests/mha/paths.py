@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from mha import MultiHeadAttention, reference, scaled_dot_product_attention, steps
+from mha import KVCache, MultiHeadAttention, reference, scaled_dot_product_attention, steps
 
 Path = Callable[..., tuple[Tensor, Tensor | None]]
 
@@ -38,6 +38,26 @@ def need_weights(attention, Q, K=None, V=None, mask=None, is_causal=False):
 def trace(attention, Q, K=None, V=None, mask=None, is_causal=False):
     made = attention.trace(Q, K, V, mask, is_causal=is_causal)
     return made.output, made.weights
+
+
+def cached(attention, Q, K=None, V=None, mask=None, is_causal=False):
+    K, V, cache = remember(attention, Q, K, V)
+    return attention(Q, K, V, mask, is_causal=is_causal, cache=cache), None
+
+
+def cached_trace(attention, Q, K=None, V=None, mask=None, is_causal=False):
+    K, V, cache = remember(attention, Q, K, V)
+    made = attention.trace(Q, K, V, mask, is_causal=is_causal, cache=cache)
+    return made.output, made.weights
+
+
+def remember(attention, Q, K, V):
+    """A cache that holds the first half of the keys and values, and the half that is left."""
+    K = Q if K is None else K
+    V = K if V is None else V
+    cache, half = KVCache(), K.shape[1] // 2
+    attention(Q[:, :0], K[:, :half], V[:, :half], cache=cache)  # no query asks yet
+    return K[:, half:], V[:, half:], cache
 
 
 def function(attention, Q, K=None, V=None, mask=None, is_causal=False):
@@ -66,18 +86,19 @@ def in_numpy(attention, Q, K=None, V=None, mask=None, is_causal=False):
         parameters[f"W_{name}"] = array(layer.weight.T)
         if layer.bias is not None:
             parameters[f"b_{name}"] = array(layer.bias)
+    allowed = None if allowed is None else allowed.numpy()
     output, weights = reference.multi_head_attention(
-        array(Q), array(K), array(V), parameters, attention.h, None if allowed is None else allowed.numpy()
+        array(Q), array(K), array(V), parameters, attention.h, allowed, attention.kv_heads
     )
     return torch.from_numpy(output), torch.from_numpy(weights)
 
 
 def split(attention, Q, K, V):
     layers = attention.W_Q, attention.W_K, attention.W_V
-    return tuple(
-        steps.split_heads(steps.project(X, W.weight.T, W.bias), attention.h)
-        for X, W in zip((Q, K, V), layers, strict=True)
-    )
+    q, k, v = (steps.project(X, W.weight.T, W.bias) for X, W in zip((Q, K, V), layers, strict=True))
+    k, v = (steps.split_heads(X, attention.kv_heads) for X in (k, v))
+    shared = [i * attention.kv_heads // attention.h for i in range(attention.h)]  # the key head of each query head
+    return steps.split_heads(q, attention.h), k[:, shared], v[:, shared]
 
 
 def array(tensor: Tensor) -> np.ndarray:
@@ -88,11 +109,13 @@ API: dict[str, Path] = {  # those that check their arguments
     "forward": forward,
     "need_weights": need_weights,
     "trace": trace,
+    "forward with a cache": cached,
+    "trace with a cache": cached_trace,
     "scaled_dot_product_attention": function,
 }
 TORCH: dict[str, Path] = API | {"steps": by_steps}  # those with gradients
 ALL: dict[str, Path] = TORCH | {"reference": in_numpy}
-WEIGHTS: dict[str, Path] = {name: path for name, path in ALL.items() if name != "forward"}
+WEIGHTS: dict[str, Path] = {name: path for name, path in ALL.items() if path not in (forward, cached)}
 
 
 def on(paths: dict[str, Path]) -> pytest.MarkDecorator:

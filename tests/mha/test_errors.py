@@ -38,7 +38,7 @@ def zeros(*shape):
 
 
 @pytest.mark.parametrize("value", [0, -2, 2.0, True, "2", torch.tensor(2)], ids=repr)
-@pytest.mark.parametrize("name", ["d_model", "h", "d_k", "d_v"])
+@pytest.mark.parametrize("name", ["d_model", "h", "d_k", "d_v", "kv_heads"])
 def test_every_size_of_a_layer_is_a_positive_integer(name, value):
     with assert_refused(ValueError, f"{name} must be a positive integer, got {value!r}"):
         MultiHeadAttention(**({"d_model": 4, "h": 2} | {name: value}))
@@ -56,7 +56,29 @@ def test_the_message_about_h_offers_those_that_divide_d_model():
         MultiHeadAttention(12, 5)
 
 
-@pytest.mark.parametrize("value", [-0.1, 1, 1.0, 1.5, math.nan, math.inf, True, "0.1", None], ids=repr)
+@pytest.mark.parametrize("kv_heads", [3, 8])
+def test_key_heads_divide_the_heads(kv_heads):
+    with assert_refused(ValueError, f"kv_heads must divide h, got h = 4 and kv_heads = {kv_heads}"):
+        MultiHeadAttention(8, 4, kv_heads=kv_heads)
+
+
+@pytest.mark.parametrize("value", [0, 1, None, "False", torch.tensor(True)], ids=repr)
+def test_flags_are_true_or_false(value):
+    X = zeros(1, 2, 4)
+    for name, call in {
+        "bias": lambda **flag: MultiHeadAttention(4, 2, **flag),
+        "is_causal": lambda **flag: layer()(X, **flag),
+        "need_weights": lambda **flag: layer()(X, **flag),
+    }.items():
+        with assert_refused(TypeError, f"{name} must be True or False, got {value!r}"):
+            call(**{name: value})
+    with assert_refused(TypeError, f"is_causal must be True or False, got {value!r}"):
+        layer().trace(X, is_causal=value)
+    with assert_refused(TypeError, f"is_causal must be True or False, got {value!r}"):
+        scaled_dot_product_attention(X, X, X, is_causal=value)
+
+
+@pytest.mark.parametrize("value", [-0.1, 1, 1.0, 1.5, math.nan, math.inf, True, False, "0.1", None], ids=repr)
 def test_dropout_is_a_share_below_one(value):
     with assert_refused(ValueError, f"dropout must be at least 0 and below 1, got {value!r}"):
         MultiHeadAttention(4, 2, dropout=value)
@@ -68,6 +90,30 @@ def test_dropout_from_zero_to_below_one_is_taken(value):
 
 
 # forward(…), trace(…)
+
+
+@pytest.mark.parametrize("name", ["Q", "K", "V"])
+@on(METHODS)
+def test_inputs_have_the_dtype_of_the_weights(path, name):
+    given = {"Q": zeros(1, 2, 4), "K": zeros(1, 2, 4), "V": zeros(1, 2, 4)} | {name: zeros(1, 2, 4).double()}
+    message = f"{name} must have the dtype of the weights, torch.float32, got torch.float64"
+    with assert_refused(TypeError, message):
+        path(layer(), **given)
+
+
+@pytest.mark.parametrize("name", ["Q", "K", "V"])
+@on(METHODS)
+def test_inputs_are_where_the_weights_are(path, name):
+    given = {"Q": zeros(1, 2, 4), "K": zeros(1, 2, 4), "V": zeros(1, 2, 4)} | {name: zeros(1, 2, 4).to("meta")}
+    with assert_refused(ValueError, f"{name} must be where the weights are, on cpu, got meta"):
+        path(layer(), **given)
+
+
+@on(METHODS)
+def test_a_mask_is_where_the_queries_are(path):
+    mask = torch.ones(2, 2, dtype=torch.bool, device="meta")
+    with assert_refused(ValueError, "mask must be where the queries are, on cpu, got meta"):
+        path(layer(), zeros(1, 2, 4), mask=mask)
 
 
 @pytest.mark.parametrize("value", [[[[0.0] * 4]], np.zeros((1, 2, 4)), "x", 0.5], ids=lambda v: type(v).__name__)
@@ -219,7 +265,7 @@ def test_the_functions_mask_broadcasts_to_its_weights():
 # the steps
 
 
-@pytest.mark.parametrize("h", [0, -2, 3, 8, 2.0, "2", None], ids=repr)
+@pytest.mark.parametrize("h", [0, -2, 3, 8, 2.0, True, "2", None], ids=repr)
 def test_the_number_of_heads_divides_the_width(h):
     with assert_refused(
         ValueError, f"h must be an integer dividing the last dimension of X, got h = {h!r} and X (1, 3, 4)"
@@ -233,6 +279,12 @@ def test_splitting_needs_a_length_and_a_width(shape):
         steps.split_heads(zeros(*shape), 2)
 
 
+@pytest.mark.parametrize("h", [0, 3, True, 4.0], ids=repr)
+def test_key_heads_are_shared_evenly(h):
+    with assert_refused(ValueError, f"h must be a multiple of the heads of X, got h = {h!r} and X (1, 2, 3, 4)"):
+        steps.share_heads(zeros(1, 2, 3, 4), h)
+
+
 @pytest.mark.parametrize("shape", [(), (4,), (3, 4)], ids=repr)
 def test_merging_needs_heads(shape):
     with assert_refused(ValueError, f"X must have at least 3 dimensions (…, h, length, width), got {shape}"):
@@ -242,7 +294,7 @@ def test_merging_needs_heads(shape):
 # masks
 
 
-@pytest.mark.parametrize("value", [-1, 2.5, "3", None], ids=repr)
+@pytest.mark.parametrize("value", [-1, 2.5, True, "3", None], ids=repr)
 def test_the_lengths_of_a_causal_mask_are_integers(value):
     with assert_refused(ValueError, f"L must be an integer, 0 or more, got {value!r}"):
         causal_mask(value, 3)
@@ -251,7 +303,7 @@ def test_the_lengths_of_a_causal_mask_are_integers(value):
             causal_mask(3, value)
 
 
-@pytest.mark.parametrize("value", [-1, 2.5, "3", None], ids=repr)
+@pytest.mark.parametrize("value", [-1, 2.5, True, "3", None], ids=repr)
 def test_the_width_of_a_padding_mask_is_an_integer(value):
     with assert_refused(ValueError, f"S must be an integer, 0 or more, got {value!r}"):
         padding_mask([0], value)

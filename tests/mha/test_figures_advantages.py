@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from torch.utils.flop_counter import FlopCounterMode
 
 import mha
-from mha import MultiHeadAttention, tasks
-from mha.figures import advantages, display
+from mha import MultiHeadAttention
+from mha.figures import advantages, display, tasks
 
 
 @pytest.fixture(params=["zh", "en"])

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from mha import MultiHeadAttention, causal_mask, reference, scaled_dot_product_attention, steps
+from mha import attention as attention_module
 from tests.mha.paths import (
     ALL,
     TORCH,
@@ -89,8 +90,9 @@ UNMASKED = [kind for kind in KINDS if kind[1] is None]
 
 
 @st.composite
-def cases(draw, dtype=DOUBLE, even=False, kinds=KINDS):
+def cases(draw, dtype=DOUBLE, even=False, kinds=KINDS, grouped=False):
     """Any sizes: h odd, 1 or d_model; d_k and d_v free (or d_model / h where `even`); every shape of mask.
+    Each query head has a key head of its own, unless they are `grouped`.
 
     h, mask and is_causal are one choice: drawn one by one they cluster, and few examples would see a mask.
     """
@@ -115,7 +117,8 @@ def cases(draw, dtype=DOUBLE, even=False, kinds=KINDS):
     else:  # (B or 1, h or 1, L or 1, S)
         rows_of = L if draw(st.booleans()) else 1
         mask = torch.rand(B if "B" in shape else 1, h if "h" in shape else 1, rows_of, S) < share
-    attention = MultiHeadAttention(d_model, h, d_k=d_k, d_v=d_v, bias=bias, dtype=dtype)
+    kv_heads = draw(st.sampled_from([n for n in range(1, h + 1) if h % n == 0])) if grouped else h
+    attention = MultiHeadAttention(d_model, h, d_k=d_k, d_v=d_v, kv_heads=kv_heads, bias=bias, dtype=dtype)
     uniform = (torch.rand(B, n, d_model, dtype=DOUBLE) * 2 - 1 for n in (L, S, S))  # [-1, 1]
     Q, K, V = (x.to(dtype) for x in uniform)
     return Case(attention, Q, K, V, mask, is_causal)
@@ -125,7 +128,7 @@ def cases(draw, dtype=DOUBLE, even=False, kinds=KINDS):
 
 
 @law
-@given(case=cases())
+@given(case=cases(grouped=True))
 @on(TORCH)
 def test_every_path_agrees_with_the_reference(path, case):
     output, weights = path(case.attention, *case.inputs)
@@ -140,7 +143,7 @@ def test_every_path_agrees_with_the_reference(path, case):
 @pytest.mark.parametrize("dtype", [torch.float32, *HALVES], ids=str)
 @on(TORCH)
 def test_every_path_agrees_with_the_reference_in_every_precision(path, dtype, data):
-    case = data.draw(cases(dtype))
+    case = data.draw(cases(dtype, grouped=True))
     output, weights = path(case.attention, *case.inputs)
     expected, expected_weights = in_numpy(case.attention, *case.inputs)  # float64, from the same rounded numbers
     assert output.dtype == dtype
@@ -188,7 +191,7 @@ def test_every_path_agrees_with_torchs_function_composed_by_hand(path, case):
 
 
 @law
-@given(case=cases())
+@given(case=cases(grouped=True))
 @on({name: path for name, path in TORCH.items() if name != "forward"})
 def test_the_gradients_of_every_path_agree_with_those_of_the_fused_one(path, case):
     def gradients(path):
@@ -517,6 +520,85 @@ def test_nothing_is_mutated_under_any_mask(path, case):
     before = [tensor.detach().clone() for tensor in held]
     path(case.attention, *case.inputs)[0].sum().backward()
     assert all(torch.equal(tensor, copy) for tensor, copy in zip(held, before, strict=True))
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize(("B", "L", "S"), [(0, 3, 2), (2, 0, 3), (2, 0, 0), (0, 0, 0), (2, 1, 0), (0, 1, 4)])
+@on(ALL)
+def test_empty_batches_and_sequences_keep_their_shape(path, B, L, S, is_causal):
+    attention = MultiHeadAttention(4, 2, kv_heads=1, dtype=DOUBLE)
+    masks = [None, torch.ones(L, S, dtype=torch.bool), torch.ones(B, 2, L, S, dtype=torch.bool)]
+    for mask in masks:
+        Q, K = torch.ones(B, L, 4, dtype=DOUBLE), torch.ones(B, S, 4, dtype=DOUBLE)
+        output, weights = path(attention, Q, K, mask=mask, is_causal=is_causal)
+        assert output.shape == (B, L, 4)
+        assert weights is None or weights.shape == (B, 2, L, S)
+        assert output.isfinite().all()
+
+
+def test_a_state_holds_the_four_projections_and_nothing_else():
+    for options in ({}, {"kv_heads": 1}, {"dropout": 0.5}):
+        attention = MultiHeadAttention(4, 2, **options)
+        attention(torch.zeros(1, 2, 4), is_causal=True)
+        assert list(attention.state_dict()) == [f"W_{x}.{kind}" for x in "QKVO" for kind in ("weight", "bias")]
+        assert not list(attention.buffers())
+
+
+# key heads shared by query heads
+
+
+def test_neighbouring_query_heads_share_a_key_head():
+    keys = torch.tensor([[[[1.0]], [[2.0]]]])  # (B, kv_heads, S, d_k)
+    assert steps.share_heads(keys, 6).flatten().tolist() == [1, 1, 1, 2, 2, 2]
+    assert steps.share_heads(keys, 2) is keys
+
+
+@law
+@given(case=cases(grouped=True))
+@on(TORCH)
+def test_sharing_key_heads_is_copying_their_weights(path, case):
+    mine = case.attention
+    wide = MultiHeadAttention(mine.d_model, mine.h, d_k=mine.d_k, d_v=mine.d_v, dtype=DOUBLE)
+    wide.load_state_dict(mine.state_dict() | {
+        f"{W}.{kind}": torch.cat([
+            tensor[i * mine.kv_heads // mine.h * width :][:width] for i in range(mine.h)
+        ])
+        for W, width in (("W_K", mine.d_k), ("W_V", mine.d_v))
+        for kind, tensor in getattr(mine, W).state_dict().items()
+    }, strict=mine.W_Q.bias is not None)  # fmt: skip
+    if mine.W_Q.bias is None:
+        for layer in (wide.W_Q, wide.W_K, wide.W_V, wide.W_O):
+            torch.nn.init.zeros_(layer.bias)
+    assert_near(path(mine, *case.inputs)[0], path(wide, *case.inputs)[0])
+
+
+@law
+@given(case=cases(grouped=True))
+@on(TORCH)
+def test_grouped_heads_agree_with_torchs_function(path, case):
+    mine, (B, h, L, S) = case.attention, case.shape
+    q = mine.W_Q(case.Q).view(B, L, h, -1).transpose(1, 2)
+    k = mine.W_K(case.K).view(B, S, mine.kv_heads, -1).transpose(1, 2)
+    v = mine.W_V(case.V).view(B, S, mine.kv_heads, -1).transpose(1, 2)
+    heads = F.scaled_dot_product_attention(q, k, v, attn_mask=case.allowed, enable_gqa=True)
+    seen = case.allowed.any(dim=-1).all(dim=1)  # some versions of torch give NaN in a blind row
+    assert_near(path(mine, *case.inputs)[0][seen], mine.W_O(heads.transpose(1, 2).reshape(B, L, -1))[seen])
+
+
+def test_a_torch_without_grouped_attention_gives_the_same(monkeypatch):
+    torch.manual_seed(0)
+    mine, X = MultiHeadAttention(8, 4, kv_heads=2, dtype=DOUBLE), torch.randn(2, 5, 8, dtype=DOUBLE)
+    grouped = [mine(X), mine(X, is_causal=True), mine(X[:, :1], X), mine(X, mask=torch.eye(5, dtype=torch.bool))]
+    monkeypatch.setattr(attention_module, "GROUPED", False)
+    plain = [mine(X), mine(X, is_causal=True), mine(X[:, :1], X), mine(X, mask=torch.eye(5, dtype=torch.bool))]
+    for one, other in zip(grouped, plain, strict=True):
+        assert_near(one, other)
+
+
+@pytest.mark.parametrize(("kv_heads", "count"), [(8, 1_050_624), (2, 656_640), (1, 590_976)])
+def test_the_parameter_count_falls_with_key_heads(kv_heads, count):
+    # 2·512² + 2·512·64·kv_heads, and 2·512 + 2·64·kv_heads biases
+    assert sum(p.numel() for p in MultiHeadAttention(512, 8, kv_heads=kv_heads).parameters()) == count
 
 
 def test_the_function_broadcasts_its_leading_dimensions():

@@ -61,7 +61,7 @@ def test_everything_offered_is_there_and_explained(name):
     assert inspect.getdoc(getattr(mha, name))
 
 
-@pytest.mark.parametrize("name", ["attention", "masks", "reference", "steps"])
+@pytest.mark.parametrize("name", ["attention", "cache", "convert", "masks", "reference", "steps"])
 def test_every_example_in_a_docstring_prints_what_it_says(name):
     result = doctest.testmod(importlib.import_module(f"mha.{name}"))
     assert result.attempted > 0
