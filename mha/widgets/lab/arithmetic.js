@@ -139,24 +139,15 @@ export function run(state, p) {
 
 // ---- What the tensors are called ----
 
+/** The symbol and the shape of each tensor */
 export const NAMES = {
-  X: { symbol: "X", shape: "(L, d_model)", zh: "词元的向量", en: "a vector for each token" },
-  Q: { symbol: "Q", shape: "(L, h·d_k)", zh: "查询", en: "queries" },
-  K: { symbol: "K", shape: "(L, h·d_k)", zh: "键", en: "keys" },
-  V: { symbol: "V", shape: "(L, h·d_v)", zh: "值", en: "values" },
-  Q_heads: { symbol: "Q", shape: "(h, L, d_k)", zh: "各头的查询", en: "queries of each head" },
-  K_heads: { symbol: "K", shape: "(h, L, d_k)", zh: "各头的键", en: "keys of each head" },
-  V_heads: { symbol: "V", shape: "(h, L, d_v)", zh: "各头的值", en: "values of each head" },
-  raw: { symbol: "QKᵀ", shape: "(h, L, L)", zh: "缩放前的分数", en: "scores before scaling" },
-  scores: { symbol: "S", shape: "(h, L, L)", zh: "注意力分数", en: "attention scores" },
-  allowed: { symbol: "M", shape: "(L, L)", zh: "掩码，1 为可以关注", en: "mask, 1 = may attend" },
-  weights: { symbol: "A", shape: "(h, L, L)", zh: "注意力权重", en: "attention weights" },
-  heads: { symbol: "head", shape: "(h, L, d_v)", zh: "各头的输出", en: "output of each head" },
-  concat: { symbol: "Concat", shape: "(L, h·d_v)", zh: "拼接", en: "concatenated" },
-  output: { symbol: "Y", shape: "(L, d_model)", zh: "输出", en: "output" },
-  contributions: { symbol: "headᵢ W_O[i]", shape: "(h, L, d_model)", zh: "各头对输出的贡献", en: "what each head adds" },
-  entropy: { symbol: "H", shape: "(h, L)", zh: "每行权重的熵（nat）", en: "entropy of each row, in nats" },
+  X: ["X", "(L, d_model)"], Q: ["Q", "(L, h·d_k)"], K: ["K", "(L, h·d_k)"], V: ["V", "(L, h·d_v)"],
+  Q_heads: ["Q", "(h, L, d_k)"], K_heads: ["K", "(h, L, d_k)"], V_heads: ["V", "(h, L, d_v)"],
+  raw: ["QKᵀ", "(h, L, L)"], scores: ["S", "(h, L, L)"], allowed: ["M", "(L, L)"], weights: ["A", "(h, L, L)"],
+  heads: ["head", "(h, L, d_v)"], concat: ["Concat", "(L, h·d_v)"], output: ["Y", "(L, d_model)"],
+  contributions: ["headᵢ W_O[i]", "(h, L, d_model)"], entropy: ["H", "(h, L)"],
 };
+for (const [name, [symbol, shape]] of Object.entries(NAMES)) NAMES[name] = { symbol, shape };
 
 export const STEPS = [
   { name: "X", tensors: ["X"], zh: "输入", en: "input", formula: "X" },
@@ -287,7 +278,7 @@ export function parameters(state, trained = null, given = null) {
   tokens.forEach((token, i) => p.X.data.set({
     // every head's slice has the same length, so equal tokens score highest; no position
     identity: () => Array.from({ length: h }, (_, head) => [...tokenVector(`${token}/${head}`, d_k).map((x) => x * 2 / d_k ** 0.25)]).flat(),
-    random: () => normal("token/" + token, width).map((x, c) => x + sinusoid(i, width)[c]),
+    random: () => { const wave = sinusoid(i, width); return normal("token/" + token, width).map((x, c) => x + wave[c]); },
     trained: () => [...tokenVector(token, 8), ...sinusoid(i, 12, 10), ...sinusoid(at[i][0], 6, 10), ...sinusoid(at[i][1], 6, 10)],
   }[weights](), i * width));
   for (const letter of "QKVO") {
@@ -309,10 +300,8 @@ export const WIDTHS = [1, 2, 4, 8, 16, 32];
 export const BREAKS = ["reshape", "transpose", "d_model", "axis", "late"];
 const MOST_TOKENS = 16, LONGEST_WORD = 24;
 
-function graphemes(text) {
-  if (typeof Intl === "object" && Intl.Segmenter) return [...new Intl.Segmenter().segment(text)].map((s) => s.segment);
-  return [...text];
-}
+const SEGMENTER = globalThis.Intl && Intl.Segmenter ? new Intl.Segmenter() : null; // else code points
+const graphemes = (text) => (SEGMENTER ? Array.from(SEGMENTER.segment(text), (s) => s.segment) : [...text]);
 
 function pieces(text, unit) {
   const plain = text.slice(0, 2000).replace(/\p{Cc}/gu, " ").replace(/(?![\u200c\u200d])[\p{Cf}\p{Cs}\p{Co}]/gu, "").normalize("NFC");
