@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha.attention import MultiHeadAttention
-from mha.tasks import one_thread
+from mha.figures.tasks import one_thread
 from mha.widgets.lab.model import lines, place, sinusoid
 
 H, D_K, TOKEN = 4, 8, 8
