@@ -1,5 +1,5 @@
 # make serve · site · export · test · notebooks · lint · lock      (each sets up what it needs)
-.PHONY: serve site export test test-mha gpu notebooks lint workflows links vulnerabilities lock setup tools
+.PHONY: serve site export test test-mha gpu notebooks lint workflows links vulnerabilities release release-tools publish publish-release lock setup tools
 .DEFAULT_GOAL := serve
 PY := .venv/bin/python
 export PYTHON PORT
@@ -40,9 +40,23 @@ links: setup
 	@$(PY) -m book.links
 
 # Does the lock hold a version with a known vulnerability?
-vulnerabilities: setup
-	@$(PY) -m venv _build/tools && _build/tools/bin/python -m pip install -q pip-audit==2.10.1
+vulnerabilities: release-tools
 	_build/tools/bin/pip-audit --strict --no-deps --disable-pip -r requirements.txt
+
+# What a release carries, into dist/: the frozen site, the wheel, what they were made with, checksums
+release: release-tools
+	@$(PY) -m book.release
+
+release-tools: setup
+	@$(PY) -m venv _build/tools && _build/tools/bin/python -m pip install -q --disable-pip-version-check pip-audit==2.10.1 cyclonedx-bom==7.5.0
+
+# Push _site (made by `make site`) to the root of the branch gh-pages, or dist/ (`make release`) to its folder there
+publish:
+	@$(or $(PYTHON),python3) -m book.versions publish
+
+publish-release:
+	@$(or $(PYTHON),python3) -m book.versions publish-release
+	gh release create "v$$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)" --verify-tag --notes-file dist/NOTES.md dist/*
 
 # What the tests need beside Python, on a bare Debian or Ubuntu
 tools:

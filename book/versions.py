@@ -3,10 +3,11 @@
 The newest site lies at the root of the branch, a frozen one in its folder: `v0.1/`. Needs nothing but Python and git.
 
     python -m book.versions publish           lay _site at the root of the branch gh-pages, and push it
-    python -m book.versions publish v0.1      lay _build/frozen in the folder v0.1, and push it
+    python -m book.versions publish-release   the same for the frozen site in dist/, in its folder
 """
 
 import datetime
+import hashlib
 import html
 import json
 import os
@@ -14,10 +15,12 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 FROZEN = ROOT / "_build" / "frozen"  # the site of a release, whose pages know their folder
+DIST, SUMS = ROOT / "dist", "SHA256SUMS"
 BRANCH = os.environ.get("BOOK_BRANCH") or "gh-pages"
 FOLDER = re.compile(r"v\d+\.\d+")
 KEPT = {".git", "wheels"}  # a reader's saved notebook asks for the wheel that it was made with
@@ -100,6 +103,19 @@ def list_versions(published: Path) -> None:
         (published / here / "versions.html").write_text(_page(known, here), encoding="utf-8")
 
 
+def unpack(dist: Path, frozen: Path) -> None:
+    """Unpack the site of a release into `frozen`. SystemExit where a file is not the one its checksum was made of."""
+    if not (dist / SUMS).exists():
+        raise SystemExit(f"publish: no release in {dist.name}; run make release")
+    for line in (dist / SUMS).read_text("utf-8").splitlines():
+        wanted, name = line.split("  ")
+        if hashlib.sha256((dist / name).read_bytes()).hexdigest() != wanted:
+            raise SystemExit(f"publish: {name} is not what {SUMS} says")
+    shutil.rmtree(frozen, ignore_errors=True)
+    for archive in dist.glob("*-site.zip"):
+        zipfile.ZipFile(archive).extractall(frozen)
+
+
 def push(site: Path, place: str = "") -> None:
     """Lay `site` and push it as the only commit of the branch: what is published counts, not its history."""
     if not (site / "version.json").exists():
@@ -164,8 +180,9 @@ def main(arguments: list[str]) -> None:
     match arguments:
         case ["publish"]:
             push(ROOT / "_site")
-        case ["publish", place]:
-            push(FROZEN, place)
+        case ["publish-release"]:
+            unpack(DIST, FROZEN)
+            push(FROZEN, folder(version()))
         case _:
             raise SystemExit(__doc__)
 
