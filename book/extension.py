@@ -4,6 +4,7 @@ import hashlib
 import os
 import re
 import shutil
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +61,7 @@ def _configure(app: Sphinx, config: Config) -> None:
     config.nb_ipywidgets_js = {}  # the page moves its own figures; nothing is fetched from elsewhere
     for name in ("project", "html_title", "author"):
         setattr(config, name, pick(getattr(config, name), lang))
-    config.togglebutton_hint = pick("展开 | Show", lang)
-    config.togglebutton_hint_hide = pick("收起 | Hide", lang)
+    config.togglebutton_selector = ".toggle"  # what folds is a <details>, see _fold
     theme = config.html_theme_options
     theme["search_bar_text"] = pick("搜索全书 | Search this book", lang)
     config.html_static_path.append(str(ASSETS))
@@ -98,7 +98,10 @@ def _select_language(app: Sphinx, docname: str, source: list[str]) -> None:
 def _finish_text(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     formulas.keep_punctuation(doctree)
     title = next(iter(doctree.findall(nodes.title)), None)
-    if app.builder.format != "html" or title is None:
+    if app.builder.name != "html":
+        return
+    _fold(doctree)
+    if title is None:
         return
     page = strip(
         docname,
@@ -109,6 +112,16 @@ def _finish_text(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     if any(node.get("nb_element") == "cell_code" for node in doctree.findall(nodes.container)):
         page += launch.row(docname, language(app.config))
     title.parent.insert(title.parent.index(title) + 1, nodes.raw("", page, format="html"))
+
+
+def _fold(doctree: nodes.document) -> None:
+    """Boxes marked `dropdown` become <details>: they fold without a script, and a search in the page opens them."""
+    for box in list(doctree.findall(lambda node: isinstance(node, nodes.admonition) and "dropdown" in node["classes"])):
+        title = next(iter(box.findall(nodes.title)), None)
+        words = title.astext() if title else ""
+        opening = nodes.raw("", f'<details class="mha-fold"><summary>{escape(words)}</summary><div>', format="html")
+        inside = [child for child in box.children if child is not title]
+        box.replace_self([opening, *inside, nodes.raw("", "</div></details>", format="html")])
 
 
 def _finish_page(app: Sphinx, pagename: str, _template: str, context: dict[str, Any], _doctree: Any) -> None:

@@ -46,8 +46,6 @@ def build(site: Path = SITE, *, strict: bool = True) -> None:
         f"site: building {', '.join(LANGUAGES)}; the first build runs every chapter and takes a few minutes", flush=True
     )
     logs = {lang: ROOT / "_build" / f"{lang}.log" for lang in LANGUAGES}
-    for lang in LANGUAGES:
-        shutil.rmtree(site / lang, ignore_errors=True)  # no page outlives its chapter; doctrees keep this quick
     runs = {lang: _start(lang, site / lang, logs[lang], strict) for lang in LANGUAGES}
     while any(run.poll() is None for run in runs.values()):
         time.sleep(1)
@@ -70,17 +68,24 @@ def build_language(lang: str, out: Path, *, strict: bool, only: str | None = Non
     """One language, in this process; `only` one page of it, for a quick look."""
     from jupyter_book.sphinx import build_sphinx
 
+    from book.finish import finish
+
     overrides = {"language": SPHINX[lang], "book_languages": list(LANGUAGES), "latex_individualpages": False}
     if only:
         toc = ROOT / "_build" / "only.yml"
         toc.parent.mkdir(exist_ok=True)
         toc.write_text(f"format: jb-book\nroot: {only.removesuffix('.ipynb')}\n", encoding="utf-8")
         overrides["external_toc_path"] = str(toc)
+    name = f"{lang}-only" if only else lang
+    raw = ROOT / "_build" / "html" / name
+    shutil.rmtree(raw, ignore_errors=True)  # no page outlives its chapter; doctrees keep this quick
     result = build_sphinx(
-        str(ROOT), str(out), noconfig=True, path_config=str(ROOT / "_config.yml"), confoverrides=overrides,
-        doctreedir=str(ROOT / "_build" / "doctrees" / (f"{lang}-only" if only else lang)),
+        str(ROOT), str(raw), noconfig=True, path_config=str(ROOT / "_config.yml"), confoverrides=overrides,
+        doctreedir=str(ROOT / "_build" / "doctrees" / name),
         warningiserror=strict, keep_going=strict,
     )  # fmt: skip
+    if result == 0:
+        finish(raw, out, lang)
     return result if isinstance(result, int) else 1
 
 
@@ -133,18 +138,22 @@ def _front_door(site: Path) -> None:
     """The page at / that lets the reader choose, and the way from /zh/ and /en/ to the cover."""
     import yaml
 
+    from book.finish import protect
+
     config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
     cover = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))["root"]
     page = (ROOT / "book" / "front" / "index.html").read_text(encoding="utf-8")
     for lang in LANGUAGES:
         page = page.replace(f"{{title_{lang}}}", pick(config["title"], lang))
         (site / lang / "index.html").write_text(
-            f'<!DOCTYPE html><html lang="{lang}"><meta charset="utf-8"><title>{pick(config["title"], lang)}</title>'
-            '<link rel="icon" href="_static/favicon.svg">'
-            f'<meta http-equiv="refresh" content="0; url={cover}.html"><a href="{cover}.html">{cover}</a></html>\n',
+            protect(
+                f'<!DOCTYPE html><html lang="{lang}"><meta charset="utf-8"><title>{pick(config["title"], lang)}</title>'
+                '<link rel="icon" href="_static/favicon.svg">'
+                f'<meta http-equiv="refresh" content="0; url={cover}.html"><a href="{cover}.html">{cover}</a></html>\n'
+            ),
             encoding="utf-8",
         )
-    (site / "index.html").write_text(page.replace("{cover}", cover), encoding="utf-8")
+    (site / "index.html").write_text(protect(page.replace("{cover}", cover)), encoding="utf-8")
     shutil.copyfile(ROOT / "book" / "front" / "front.js", site / "front.js")
 
 
