@@ -231,7 +231,7 @@ def _wanted(font: Path, letters: dict[str, set[str]]) -> str:
 def _cut(path: Path, letters: str) -> bytes:
     """The font with no other letters than these, as WOFF2."""
     font = TTFont(path, recalcTimestamp=False)
-    cutter = Subsetter(Options(layout_closure=False, hinting=False))
+    cutter = Subsetter(Options(layout_closure=False, bidi_closure=False, hinting=False))
     cutter.populate(text=letters)
     cutter.subset(font)
     font.flavor = "woff2"

@@ -89,7 +89,7 @@ def test_formulas_look_as_with_all_of_katexs_fonts(visit, lang, page):
     whole = []
     for face in faces:
         family, style, weight, file = re.search(
-            r"font-family:(\w+);font-style:(\w+);font-weight:(\d+);src:url\(fonts/([\w-]+\.woff2)\)", face
+            r"font-family:\"?(\w+)\"?;font-style:(\w+);font-weight:(\d+);src:url\(fonts/([\w-]+\.woff2)\)", face
         ).groups()
         whole.append([family, style, weight, list((ASSETS / "katex" / "fonts" / file).read_bytes())])
     tab.evaluate(
