@@ -1,8 +1,8 @@
 # make serve · site · export · test · notebooks · lint · lock      (each sets up what it needs)
-.PHONY: serve site export test test-mha gpu notebooks lint workflows links vulnerabilities release release-tools publish publish-release lock setup tools
+.PHONY: serve site export colab colab-drift edges test test-mha gpu notebooks lint workflows links vulnerabilities release release-tools publish publish-release lock setup tools
 .DEFAULT_GOAL := serve
 PY := .venv/bin/python
-export PYTHON PORT
+export PYTHON PORT PYTHON313
 
 setup:
 	@sh book/setup.sh
@@ -17,6 +17,18 @@ site: setup
 # Notebooks in one language each, and the wheel their first cell installs, into _site (`make site` does it too)
 export: setup
 	@$(PY) -m book.export
+
+# Every exported notebook on Colab's versions, offline, from an empty folder: make colab [PYTHON313=python3.13]
+colab: setup
+	@$(PY) -m book.colab.run
+
+# Has Colab moved on from book/colab/versions.txt?
+colab-drift: setup
+	@$(PY) -m book.colab.versions
+
+# Does a printed value hang on last bits, so that a GPU could print another?
+edges: setup
+	@$(PY) -m book.edges
 
 # Everything: the package, the book, every chapter against its stored outputs, the site in a browser
 test: lint site

@@ -57,6 +57,16 @@ def keep_timings(new: Any, old: Any) -> Any:
     return new
 
 
+def printed(cell: Any) -> str:
+    """The text that a code cell put out; of figures nothing."""
+    parts = []
+    for output in cell["outputs"]:
+        data = output.get("data", {})
+        if "image/png" not in data and "application/vnd.jupyter.widget-view+json" not in data:
+            parts.append(output.get("text") or data.get("text/plain", ""))
+    return "".join(parts)
+
+
 def write(notebook: Any, path: Path) -> None:
     """Store the notebook; its bytes depend on its content alone."""
     text = nbformat.writes(notebook) + "\n"
