@@ -1,5 +1,5 @@
 # make serve · site · export · test · notebooks · lint · lock      (each sets up what it needs)
-.PHONY: serve site export colab colab-drift edges test test-mha gpu notebooks lint workflows links vulnerabilities release release-tools publish publish-release lock setup tools
+.PHONY: serve site export colab colab-drift edges wheelhouse test test-mha gpu notebooks lint workflows links vulnerabilities release release-tools publish publish-release lock setup tools
 .DEFAULT_GOAL := serve
 PY := .venv/bin/python
 export PYTHON PORT PYTHON313
@@ -29,6 +29,10 @@ colab-drift: setup
 # Does a printed value hang on last bits, so that a GPU could print another?
 edges: setup
 	@$(PY) -m book.edges
+
+# For a laptop without network, all in one zip: make wheelhouse [FOR=win_amd64-3.12]
+wheelhouse: setup
+	@$(PY) -m book.wheelhouse $(if $(FOR),--for $(FOR))
 
 # Everything: the package, the book, every chapter against its stored outputs, the site in a browser
 test: lint site
