@@ -14,7 +14,7 @@ from mha.attention import MultiHeadAttention
 from mha.figures import display
 from mha.widgets.lab import model as numbers
 from mha.widgets.lab.model import lab_model
-from mha.widgets.lab.state import MOST_TOKENS, check_all, unit_of
+from mha.widgets.lab.state import MOST_TOKENS, check_all, sentence, unit_of
 
 __all__ = ["lab", "lab_model"]
 
@@ -67,11 +67,14 @@ def lab(
         given, weights = numbers.given(attention, X, tokens), "given"
     weights = weights or "random"
     fixed = numbers.sizes(weights, given)
-    names = list("国破山河在" if tokens is None else tokens)
+    if tokens is None:
+        names, own_unit = sentence()
+    else:
+        names, own_unit = list(tokens), unit_of(list(tokens))
     L = len(names)
     state: dict[str, Any] = {
         "tokens": names,
-        "unit": unit or unit_of(names),
+        "unit": unit or own_unit,
         "h": (fixed[0] if fixed else 4) if h is None else h,
         "d_k": (fixed[1] if fixed else 8) if d_k is None else d_k,
         "scale": scale,

@@ -163,7 +163,8 @@ def walk(attention: MultiHeadAttention, X: Tensor, state: dict[str, Any]) -> Tra
         "padding": lambda: padding_mask([state["padding"]], L)[0, 0].expand(L, L),
         "drawn": lambda: torch.tensor(state["drawn"]).bool(),
     }[state["mask"]]()  # (L, L)
-    Q, K, V = (steps.project(X, W.weight.T, W.bias) for W in (attention.W_Q, attention.W_K, attention.W_V))
+    p = matrices(attention)
+    Q, K, V = (steps.project(X, p[f"W_{name}"], p[f"b_{name}"]) for name in "QKV")
     Q_heads, K_heads, V_heads = (
         x.reshape(1, h, L, -1) if "reshape" in breaks else steps.split_heads(x, h) for x in (Q, K, V)
     )
@@ -177,8 +178,21 @@ def walk(attention: MultiHeadAttention, X: Tensor, state: dict[str, Any]) -> Tra
     return Trace(
         X_Q=X, X_K=X, X_V=X, Q=Q, K=K, V=V, Q_heads=Q_heads, K_heads=K_heads, V_heads=V_heads,
         scores=scores, weights=weights, heads=heads, concat=concat,
-        output=steps.output(concat, attention.W_O.weight.T, attention.W_O.bias), allowed=allowed,
+        output=steps.output(concat, p["W_O"], p["b_O"]), allowed=allowed,
     )  # fmt: skip
+
+
+def matrices(attention: MultiHeadAttention) -> dict[str, Any]:
+    """W_Q … W_O as in the formulas, and b_Q … b_O; where heads share keys and values, each with a copy of its own."""
+    found: dict[str, Any] = {}
+    for letter in "QKVO":
+        linear = getattr(attention, f"W_{letter}")
+        shared = attention.h // attention.kv_heads if letter in "KV" else 1
+        for name, M in ((f"W_{letter}", linear.weight.T), (f"b_{letter}", linear.bias)):
+            if M is not None and shared > 1:
+                M = M.unflatten(-1, (attention.kv_heads, -1)).repeat_interleave(shared, dim=-2).flatten(-2)
+            found[name] = M
+    return found
 
 
 def given(attention: MultiHeadAttention, X: Tensor, tokens: Sequence[str]) -> dict[str, Any]:
@@ -188,16 +202,10 @@ def given(attention: MultiHeadAttention, X: Tensor, tokens: Sequence[str]) -> di
     """
     digits = "{:.17g}" if attention.W_Q.weight.dtype == torch.float64 else "{:.9g}"
 
-    def listed(tensor: Tensor | None) -> dict[str, Any] | None:
-        if tensor is None:
-            return None
-        return {
-            "shape": list(tensor.shape),
-            "data": [float(digits.format(x)) for x in tensor.detach().double().flatten().tolist()],
-        }
+    def listed(tensor: Tensor) -> dict[str, Any]:
+        data = [float(digits.format(x)) for x in tensor.detach().double().flatten().tolist()]
+        return {"shape": list(tensor.shape), "data": data}
 
     sent: dict[str, Any] = {"tokens": list(tokens), "h": attention.h, "d_k": attention.d_k, "X": listed(X[0])}
-    for letter in "QKVO":
-        linear = getattr(attention, f"W_{letter}")
-        sent |= {f"W_{letter}": listed(linear.weight.T), f"b_{letter}": listed(linear.bias)}
+    sent |= {name: M if M is None else listed(M) for name, M in matrices(attention).items()}
     return sent

@@ -4,6 +4,8 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from mha.language import language
+
 WIDTHS = (1, 2, 4, 8, 16, 32)
 BREAKS = ("reshape", "transpose", "d_model", "axis", "late")
 MOST_TOKENS, LONGEST_WORD = 16, 24
@@ -19,7 +21,7 @@ def _whole(low: int, high: int) -> tuple[Callable[[Any], bool], str]:
 
 
 def _one_of(*options: Any) -> tuple[Callable[[Any], bool], str]:
-    return lambda value: value in options, f"one of {', '.join(map(str, options))}"
+    return lambda value: type(value) is type(options[0]) and value in options, f"one of {', '.join(map(str, options))}"
 
 
 def _tokens(value: Any) -> bool:
@@ -57,7 +59,11 @@ RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
 def check(name: str, value: Any) -> None:
     """ValueError, naming the rule, unless `value` may stand at `name`."""
     fits, rule = RULES[name]
-    if not fits(value):
+    try:
+        good = fits(value)
+    except TypeError:  # no list, or not of what it should hold
+        good = False
+    if not good:
         raise ValueError(f"{name} must be {rule}, got {value!r}")
 
 
@@ -102,8 +108,17 @@ def settle(state: dict[str, Any], sizes: tuple[int, int] | None) -> dict[str, An
     return {name: value for name, value in wanted.items() if value != state[name]}
 
 
+SENTENCES = {"zh": (list("国破山河在"), "characters"), "en": (["Who", "has", "seen", "the", "wind"], "words")}
+
+
+def sentence() -> tuple[list[str], str]:
+    """The tokens that a lab opens on in the reader's language, and their unit. Five tokens in both."""
+    tokens, unit = SENTENCES[language()]
+    return list(tokens), unit
+
+
 def call(state: dict[str, Any]) -> str:
-    """A state as the call that makes it, the same in every run."""
+    """A state as the call that makes it, the same in every run and, where it can be, in both languages."""
     usual = {"unit": unit_of(state["tokens"]), "scale": True, "mask": "none", "weights": "random", "breaks": [],
              "seed": 0, "step": 0, "head": 0, "row": 0, "column": 0}  # fmt: skip
     yours = state["weights"] == "given"
@@ -112,7 +127,11 @@ def call(state: dict[str, Any]) -> str:
     names += [name for name in ("padding", "drawn") if state["mask"] == name]
     tokens = "".join(state["tokens"]) if state["unit"] == "characters" and not yours else state["tokens"]
     shown = ["Q", "model=model"] if yours else []
-    shown += [f"tokens={tokens!r}", *(f"{name}={state[name]!r}" for name in names)]
+    if (state["tokens"], state["unit"]) in SENTENCES.values():
+        names = [name for name in names if name != "unit"]
+    else:
+        shown.append(f"tokens={tokens!r}")
+    shown += [f"{name}={state[name]!r}" for name in names]
     return f"lab({', '.join(shown)})"
 
 
