@@ -17,7 +17,7 @@ ARITHMETIC = source.read("arithmetic.js")
 HARNESS = """
 const plain = (key, value) => (ArrayBuffer.isView(value) ? Array.from(value) : value);
 const answer = (line) => {
-  const called = { ...lab, NAMES: () => lab.NAMES, STEPS: () => lab.STEPS, DEFAULT: () => lab.DEFAULT, TRAINED: () => lab.TRAINED,
+  const called = { ...lab, NAMES: () => lab.NAMES, STEPS: () => lab.STEPS, TRAINED: () => lab.TRAINED,
     pass(raw, trained, given) {
       const { state, said } = lab.clean(raw, given), parameters = lab.parameters(state, trained, given);
       return { state, said, trace: lab.run(state, parameters) };

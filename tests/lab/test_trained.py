@@ -70,7 +70,7 @@ def test_the_script_finds_the_same_weights_again():
     again, recorded = train.record(*train.train()), numbers.trained()
     assert again.keys() == recorded.keys()
     for name in recorded:
-        if name[1] == "_" and name[0] in "Wb":
+        if name[:2] in ("W_", "b_"):
             np.testing.assert_allclose(again[name]["data"], recorded[name]["data"], rtol=0, atol=1e-6)
     assert again["heads"] == recorded["heads"]
     assert again["error"] == pytest.approx(recorded["error"], abs=2e-6)

@@ -442,7 +442,7 @@ export function code(state) {
       broken("reshape") ? `Q, K, V = (x.view(1, ${h}, ${L}, -1) for x in (Q, K, V))  # broken: no transpose`
         : `Q, K, V = (steps.split_heads(x, ${h}) for x in (Q, K, V))`,
       `scores = Q @ K.mT${divided}`,
-      "allowed = torch.tensor(True) if mask is None else mask.expand(scores.shape)",
+      `allowed = (torch.ones(${L}, ${L}).bool() if mask is None else mask).expand(scores.shape)`,
       late ? `weights = scores.softmax(${axis ? -2 : -1}) * allowed  # broken: masked too late${axis && ", over columns"}`
         : axis ? `weights = steps.softmax(scores.mT, allowed.mT).mT${axis}` : "weights = steps.softmax(scores, allowed)",
       broken("transpose") ? `concat = (weights @ V).reshape(1, ${L}, -1)  # broken: no transpose back` : "concat = steps.merge_heads(weights @ V)",
