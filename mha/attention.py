@@ -177,14 +177,14 @@ class MultiHeadAttention(nn.Module):
 
 def _fused(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None, is_causal: bool, dropout: float) -> Tensor:
     """`steps.attend` in one kernel that never stores the (L, S) weights. K, V (B, kv_heads, S, …)."""
-    h, L = Q.shape[1:3]
-    kv_heads, S = K.shape[1:3]
+    if Q.dtype == torch.float16 and Q.device.type == "cpu":  # torch 2.4 overflows there above 65,504
+        return _fused(Q.float(), K.float(), V.float(), mask, is_causal, dropout).to(V.dtype)
+    (h, L), (kv_heads, S) = Q.shape[1:3], K.shape[1:3]
     if mask is None and L == 1:  # one query sees every key: queries that share a key head are rows of one attention
         Q = Q.reshape(-1, kv_heads, h // kv_heads, Q.shape[-1])
         return F.scaled_dot_product_attention(Q, K, V, dropout_p=dropout).reshape(-1, h, 1, V.shape[-1])
     grouped: dict[str, Any] = {"enable_gqa": True} if GROUPED and kv_heads < h else {}
-    if not grouped:
-        K, V = steps.share_heads(K, h), steps.share_heads(V, h)
+    K, V = (K, V) if grouped else (steps.share_heads(K, h), steps.share_heads(V, h))
     if mask is None and (not is_causal or L == S):  # torch aligns is_causal to the left end: the same only if L = S
         return F.scaled_dot_product_attention(Q, K, V, dropout_p=dropout, is_causal=is_causal, **grouped)
     allowed = combine(mask, is_causal, (*Q.shape[:-1], S), Q.device)
