@@ -1,8 +1,8 @@
 # make serve · site · export · test · notebooks · lint · lock      (each sets up what it needs)
-.PHONY: serve site export colab colab-drift edges wheelhouse test test-mha gpu notebooks lint workflows links vulnerabilities release release-tools publish publish-release lock setup tools
+.PHONY: serve site export colab colab-drift edges wheelhouse test test-mha gpu notebooks lint workflows links vulnerabilities release release-tools publish publish-release lab lab-ready lock setup tools
 .DEFAULT_GOAL := serve
 PY := .venv/bin/python
-export PYTHON PORT PYTHON313
+export PYTHON PORT PYTHON313 BOOK_HOST
 
 setup:
 	@sh book/setup.sh
@@ -65,6 +65,13 @@ release: release-tools
 
 release-tools: setup
 	@$(PY) -m venv _build/tools && _build/tools/bin/python -m pip install -q --disable-pip-version-check pip-audit==2.10.1 cyclonedx-bom==7.5.0
+
+# JupyterLab over the chapters, beside the lock; BOOK_HOST=0.0.0.0 in a container
+lab: lab-ready
+	@.venv/bin/jupyter lab --no-browser --ip=$(or $(BOOK_HOST),127.0.0.1) chapters
+
+lab-ready: setup
+	@$(PY) -c "import jupyterlab" 2>/dev/null || $(PY) -m pip install -q --disable-pip-version-check jupyterlab==4.6.6
 
 # Push _site (made by `make site`) to the root of the branch gh-pages, or dist/ (`make release`) to its folder there
 publish:

@@ -89,12 +89,12 @@ def build_language(lang: str, out: Path, *, strict: bool, only: str | None = Non
     return result if isinstance(result, int) else 1
 
 
-def serve(site: Path = SITE, port: int = 8000) -> None:
-    """Serve the site on 127.0.0.1, on `port` or the next free one, and print the address."""
+def serve(site: Path = SITE, port: int = 8000, host: str = "127.0.0.1") -> None:
+    """Serve the site on `port` or the next free one, and print the address."""
     handler = functools.partial(_Quiet, directory=str(site))
     for candidate in range(port, port + 50):
         try:
-            server = http.server.ThreadingHTTPServer(("127.0.0.1", candidate), handler)
+            server = http.server.ThreadingHTTPServer((host, candidate), handler)
         except OSError:
             print(f"site: port {candidate} is busy, trying {candidate + 1}", flush=True)
             continue
@@ -170,7 +170,7 @@ def main() -> None:
         sys.exit(build_language(options.language, options.out, strict=not options.lenient, only=options.only))
     build(options.out, strict=not options.lenient)
     if options.serve:
-        serve(options.out, options.port)
+        serve(options.out, options.port, os.environ.get("BOOK_HOST") or "127.0.0.1")  # a container's must be 0.0.0.0
 
 
 if __name__ == "__main__":
