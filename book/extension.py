@@ -14,7 +14,7 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.locale import get_translator
 
-from book import formulas, launch, versions
+from book import anchors, formulas, launch, versions
 from book.languages import LANGUAGES, SPHINX, pick, select
 from book.strip import strip
 from book.words import Fallback
@@ -30,12 +30,14 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("builder-inited", _prepare_kernels)
     app.connect("env-before-read-docs", _translate_captions)
     app.connect("source-read", _select_language)
+    app.connect("doctree-read", anchors.settle, priority=100)  # before Sphinx notes the contents
     app.connect("doctree-resolved", _finish_text)
     app.connect("html-page-context", _finish_page)
     app.connect("build-finished", _copy_frames)
     app.setup_extension("book.search")
+    app.setup_extension("book.found")
     app.add_html_math_renderer("katex", (formulas.visit_inline, None), (formulas.visit_block, None))
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}
+    return {"version": "1", "env_version": 2, "parallel_read_safe": True, "parallel_write_safe": False}
 
 
 def language(config: Config) -> str:
@@ -92,6 +94,7 @@ def _translate_captions(app: Sphinx, env: Any, _docnames: list[str]) -> None:
 def _select_language(app: Sphinx, docname: str, source: list[str]) -> None:
     if str(app.env.doc2path(docname)).endswith(".ipynb"):
         notebook = nbformat.reads(source[0], as_version=4)
+        app.env.temp_data["book_anchors"] = anchors.anchors(notebook)
         source[0] = nbformat.writes(select(notebook, language(app.config)))
 
 

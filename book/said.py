@@ -8,8 +8,8 @@ from lxml import html
 
 from book.formulas import as_text
 
-UNSAID = {"script", "style", "noscript", "svg", "button"}
-UNREAD = {"headerlink", "mha-strip", "mha-sliders", "mha-status", "mha-eqno"}  # furniture, by class
+UNSAID = {"script", "style", "noscript", "nav", "svg", "button"}
+UNREAD = {"headerlink", "mha-sliders", "mha-status", "mha-eqno"}  # furniture, by class
 INLINE = {"a", "b", "code", "em", "i", "img", "kbd", "mark", "q", "s", "small", "span", "strong", "sub", "sup", "wbr"}
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 

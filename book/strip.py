@@ -1,5 +1,6 @@
 """The strip under every title: the five steps as seven small shapes, the current one lit, each a link."""
 
+import re
 from collections.abc import Callable
 
 ROW, HEAD = '<rect x="{x}" y="{y}" width="{w}" height="{h}" class="{c}"/>', ("h0", "h1", "h2", "h3")
@@ -44,3 +45,9 @@ def strip(docname: str, lang: str, uri: Callable[[str], str], known: set[str]) -
         items.append(f'<li><a href="{uri(target)}"{here}>{text}</a></li>' if target in known else f"<li>{text}</li>")
     about = "五步条：d_model 512，h 8，d_k 64" if lang == "zh" else "The five steps: d_model 512, h 8, d_k 64"
     return f'<nav class="mha-strip" aria-label="{about}"><ol>{"".join(items)}</ol></nav>'
+
+
+def shapes(name: str) -> list[tuple[float, float, float, float, str]]:
+    """A stop's rectangles in its box of 40 × 24: x, y, width, height and the kind that gives the colour."""
+    found = re.findall(r'x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)" class="(\w+)"', SHAPES[name])
+    return [(float(x), float(y), float(w), float(h), kind) for x, y, w, h, kind in found]

@@ -64,13 +64,20 @@ function bringToLife(root) {
 
 document.querySelectorAll(".mha-explore").forEach(bringToLife);
 
+// The section that the reader is in; both languages call it the same.
+function sectionInView() {
+  const begun = [...document.querySelectorAll("article section[id]")].filter((s) => s.getBoundingClientRect().top < innerHeight / 3);
+  return begun.length > 1 ? begun[begun.length - 1].id : "";
+}
+
 // The language switch stays in this tab, keeps the reader's place in the page, and the choice is remembered.
 document.querySelectorAll("a[class*='switch-to-']").forEach((link) => {
   const language = link.className.match(/switch-to-(\w+)/)[1];
   link.removeAttribute("target");
   link.lang = language;
   link.addEventListener("click", () => {
-    link.hash = location.hash;
+    link.hash = sectionInView();
+    link.search = location.search;
     try { localStorage.setItem("mha-language", language); } catch { /* private mode */ }
   });
 });
