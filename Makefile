@@ -1,5 +1,5 @@
-# make serve · site · export · test · notebooks · lint · lock      (each sets up what it needs)
-.PHONY: serve site export colab colab-drift edges wheelhouse test test-mha gpu notebooks lint workflows links vulnerabilities release release-tools publish publish-release lab lab-ready lock setup tools
+# make serve · site · export · book-files · test · notebooks · lint · lock      (each sets up what it needs)
+.PHONY: serve site export book-files colab colab-drift edges wheelhouse test test-mha gpu notebooks lint workflows links vulnerabilities release release-tools publish publish-release lab lab-ready lock setup tools
 .DEFAULT_GOAL := serve
 PY := .venv/bin/python
 export PYTHON PORT PYTHON313 BOOK_HOST
@@ -33,6 +33,10 @@ edges: setup
 # For a laptop without network, all in one zip: make wheelhouse [FOR=win_amd64-3.12]
 wheelhouse: setup
 	@$(PY) -m book.wheelhouse $(if $(FOR),--for $(FOR))
+
+# PDF and EPUB of each language and a zip of the site, into _site/files/
+book-files: site
+	@$(PY) -m book.paper
 
 # Everything: the package, the book, every chapter against its stored outputs, the site in a browser
 test: lint site

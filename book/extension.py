@@ -16,6 +16,7 @@ from sphinx.locale import get_translator
 
 from book import anchors, formulas, launch, versions
 from book.languages import LANGUAGES, SPHINX, pick, select
+from book.paper import offer
 from book.strip import strip
 from book.words import Fallback
 
@@ -155,7 +156,7 @@ def _footer(lang: str, list_of_versions: str | None) -> str:
     said = pick(f"版本 {number}，{day} | Version {number}, {day}", lang)
     if list_of_versions:
         said = f'<a href="{list_of_versions}">{said}</a>'
-    return f"<p>{licences}</p><p>{said}</p>"
+    return f"{offer.PLACE}<p>{licences}</p><p>{said}</p>"
 
 
 def _copy_frames(app: Sphinx, exception: Exception | None) -> None:

@@ -16,6 +16,7 @@ from book import versions
 from book.address import open_in, repository, site_url
 from book.export import export
 from book.languages import LANGUAGES, SPHINX, pick
+from book.paper import offer
 
 ROOT = Path(__file__).parent.parent
 SITE = ROOT / "_site"
@@ -61,6 +62,7 @@ def build(site: Path = SITE, *, strict: bool = True) -> None:
     export(site)
     versions.sign(site)
     stamp.write_text(now)
+    offer.fill(site)
     print(f"site: done in {time.monotonic() - began:.0f} s")
 
 

@@ -2,44 +2,28 @@
 
 import functools
 import http.server
-import os
-import shutil
-import subprocess
-import sys
 import threading
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import sync_playwright
 
+from book.browser import QUIET, find_chromium
 from book.notebooks import ROOT
 from book.site import SITE, build
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-# No background traffic: a test run asks nobody for anything
-QUIET = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-         "--disable-component-update", "--disable-sync")  # fmt: skip
 
-
-def find_chromium(playwright) -> str:
-    """An installed Chromium, or the one Playwright fetches. The tests fail, naming what to install, without one."""
-    found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
-    own = playwright.chromium.executable_path
-    if not found and not Path(own).exists():
-        subprocess.run([sys.executable, "-m", "playwright", "install", "chromium"], check=False)
-    if not found and not Path(own).exists():
-        pytest.exit(
-            "the site was not tested: no Chromium found and Playwright could not fetch one. Install it "
-            "(on Debian: apt install chromium) or name it: CHROMIUM=/path/to/chromium make test",
-            returncode=1,
-        )
-    return found or own
+def chromium(playwright) -> str:
+    """The browser's path; without one no test is worth running."""
+    try:
+        return find_chromium(playwright)
+    except SystemExit as missing:
+        pytest.exit(f"the site was not tested: {missing} make test", returncode=1)
 
 
 @pytest.fixture(scope="session")
 def browser():
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find_chromium(playwright), args=list(QUIET))
+        browser = playwright.chromium.launch(executable_path=chromium(playwright), args=list(QUIET))
         yield browser
         browser.close()
 
