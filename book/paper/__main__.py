@@ -7,8 +7,8 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-from book.browser import QUIET, find_chromium
 from book import address, versions
+from book.browser import QUIET, find_chromium
 from book.languages import LANGUAGES
 from book.paper import archive, epub, fonts, offer, pages, pdf
 from book.site import ROOT, SITE

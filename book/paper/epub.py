@@ -3,20 +3,25 @@
 import datetime
 import html
 import io
+import re
 import uuid
 import zipfile
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
+from xml.etree import ElementTree
 
-from bs4 import Tag
 from PIL import Image
 
 from book.languages import SPHINX, pick
 from book.paper.archive import add
-from book.paper.pages import Book, Chapter, anchor, duplicate, sections, tex
+from book.paper.pages import Book, Chapter, anchor, restore, sections
 
 HERE = Path(__file__).parent
+MATHML = "http://www.w3.org/1998/Math/MathML"
+TOKENS = ("mi", "mo", "mn", "mtext")  # what holds characters, never other elements
+LETTERS = ("Q", "K", "V", "O")  # they carry their colours in formulas
+ElementTree.register_namespace("", MATHML)
 CONTAINER = """<?xml version="1.0" encoding="utf-8"?>
 <container version="1.0" xmlns="urn:oasis:names:tc:opendocument:xmlns:container">
   <rootfiles><rootfile full-path="EPUB/package.opf" media-type="application/oebps-package+xml"/></rootfiles>
@@ -73,12 +78,10 @@ SUMMARY = (
     "Every figure has a description, formulas are MathML, headings and contents can be navigated."
 )
 RIGHTS = "文字与图 CC BY 4.0，代码 MIT | Text and figures CC BY 4.0, code MIT"
-LETTERS = dict.fromkeys("QKVO")  # they carry their colours in formulas
 
 
 def write(book: Book, target: Path, cover: bytes, day: datetime.date) -> int:
-    """Write the book to `target`; `cover` is a PNG. The number of pictures."""
-    book = duplicate(book)
+    """Write the book, which this changes, to `target`; `cover` is a PNG. The number of pictures."""
     lang = SPHINX[book.lang].replace("_", "-")
     pictures: dict[str, bytes] = {}
     pages = {f"EPUB/{c.name}.xhtml": _page(c, lang, pictures) for c in book.chapters}
@@ -110,16 +113,16 @@ def _page(chapter: Chapter, lang: str, pictures: dict[str, bytes]) -> str:
         place.decompose()
         if outer is not None and "mha-back" in outer.get_attribute_list("class") and not outer.contents:
             outer.decompose()
-    for formula in body.select(".katex"):
-        formula.replace_with(_mathml(formula))
     for link in body.select("a[href^='#']"):
         link["href"] = _way(str(link["href"])[1:], chapter.name)
     for image in body.select("img"):
         image["src"] = _picture(str(image["src"]), pictures)
+    for drawing in body.select("svg"):
+        drawing["xmlns"] = "http://www.w3.org/2000/svg"
     for tag in body.select("[role=list], [role=doc-biblioentry]"):  # allowed on lists and their items only
         del tag["role"]
     kind = "bodymatter" if chapter.title[:1].isdigit() else "frontmatter" if chapter.name == "cover" else "backmatter"
-    return _wrap(lang, chapter.title, body.decode(formatter="minimal"), kind)
+    return _wrap(lang, chapter.title, restore(body.decode(formatter="minimal"), _mathml), kind)
 
 
 def _way(target: str, here: str) -> str:
@@ -127,21 +130,22 @@ def _way(target: str, here: str) -> str:
     return f"#{target}" if name == here else f"{name}.xhtml#{target}"
 
 
-def _mathml(formula: Tag) -> Tag:
+def _mathml(whole: str, tex: str) -> str:
     """The formula's MathML without the TeX beside it, which some readers would show as text."""
-    said = tex(formula)
-    math = formula.math
-    if math is None:
-        raise ValueError(f"a formula without MathML: {said}")
-    for annotation in math.find_all("annotation"):
-        annotation.decompose()
-    for semantics in math.find_all("semantics"):
-        semantics.unwrap()
-    for letter in math.find_all("mi"):
-        if letter.get_text() in LETTERS:
-            letter["class"] = f"letter-{letter.get_text()}"
-    math["alttext"] = said
-    return math.extract()
+    found = re.search(r"<math.*</math>", whole, re.S)
+    if found is None:
+        raise ValueError(f"a formula without MathML: {tex}")
+    math = ElementTree.fromstring(found[0])
+    semantics = math[0]
+    math[:] = [child for child in semantics if not child.tag.endswith("annotation")]
+    for piece in math.iter():
+        name = piece.tag.removeprefix(f"{{{MATHML}}}")
+        if name in TOKENS and len(piece):  # KaTeX makes operators of whole constructions, which MathML does not know
+            piece.tag, piece.attrib = f"{{{MATHML}}}mrow", {}
+        elif name == "mi" and piece.text in LETTERS:
+            piece.set("class", f"letter-{piece.text}")
+    math.set("alttext", tex)
+    return ElementTree.tostring(math, encoding="unicode")
 
 
 def _picture(source: str, pictures: dict[str, bytes]) -> str:

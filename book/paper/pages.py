@@ -4,14 +4,13 @@ Nothing runs a second time. What needs a web page becomes what paper can hold: a
 first frame with a caption, and solutions move from below their exercises to a chapter of their own at the end.
 """
 
-import copy
 import html
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import unquote, urljoin, urlsplit
+from urllib.parse import quote, unquote, urljoin, urlsplit
 
 import yaml
 from bs4 import BeautifulSoup, Tag
@@ -24,8 +23,11 @@ ROOT = Path(__file__).parent.parent.parent
 SOLUTION = "答案 | Solution"  # the title of a box that holds one
 SOLUTIONS = "solutions"  # the name of their chapter
 # What only a web page can use
-DROPPED = ".headerlink, script, style, button, .toctree-wrapper, .d-print-none, [hidden]"
+DROPPED = ".headerlink, script, style, button, .toctree-wrapper, .d-print-none, [hidden], .mha-launch"
 NUMBER = re.compile(r"\d+(?=\s*\.$)")
+KATEX = '<span class="katex">'
+SPAN = re.compile(r"<(/?)span\b[^>]*>")
+LIFTED = re.compile(r'<span class="katex" data-tex="([^"]*)" data-whole="([^"]*)"></span>')
 SVG_NAMES = {"viewbox": "viewBox", "preserveaspectratio": "preserveAspectRatio"}  # html.parser lowers their case
 
 
@@ -99,9 +101,9 @@ def plain(tag: Tag) -> str:
     return re.sub(r"\s+", " ", "".join(_plain(tag))).strip()
 
 
-def tex(formula: Tag) -> str:
-    """The TeX that a typeset formula (`span.katex`) was made from."""
-    return formula.annotation.get_text() if formula.annotation else formula.get_text()
+def restore(markup: str, form: Callable[[str, str], str]) -> str:
+    """Put formulas back into the markup of a chapter, each as form(its HTML with MathML as on the site, its TeX)."""
+    return LIFTED.sub(lambda found: form(unquote(found[2]), unquote(found[1])), markup)
 
 
 def sections(chapter: Chapter) -> Iterator[tuple[str, str]]:
@@ -127,7 +129,7 @@ def _plain(tag: Tag) -> Iterator[str]:
         if not isinstance(child, Tag):
             yield str(child)
         elif "katex" in child.get_attribute_list("class"):
-            yield as_text(tex(child))
+            yield as_text(unquote(str(child["data-tex"])))
         elif "headerlink" not in child.get_attribute_list("class"):
             yield from _plain(child)
 
@@ -142,8 +144,28 @@ def _contents(lang: str) -> Iterator[tuple[str, str | None]]:
 
 
 def _article(page: Path) -> Tag:
-    soup = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser", parse_only=SoupStrainer("article"))
+    markup = _lift(page.read_text(encoding="utf-8"))
+    soup = BeautifulSoup(markup, "html.parser", parse_only=SoupStrainer("article"))
     return _one(soup, "article section").extract()
+
+
+def _lift(markup: str) -> str:
+    """Fold each formula into one empty element until `restore`: they are most of a page, and stay as they are."""
+    parts, done = [], 0
+    while (start := markup.find(KATEX, done)) >= 0:
+        depth = 0
+        for tag in SPAN.finditer(markup, start):
+            depth += -1 if tag[1] else 1
+            if depth == 0:
+                break
+        else:
+            raise ValueError(f"a formula that does not end: {markup[start : start + 80]!r}")
+        whole = markup[start : tag.end()]
+        said = re.search(r"<annotation[^>]*>(.*?)</annotation>", whole, re.S)
+        said_tex = quote(html.unescape(said[1])) if said else ""
+        parts += [markup[done:start], f'<span class="katex" data-tex="{said_tex}" data-whole="{quote(whole)}"></span>']
+        done = tag.end()
+    return "".join([*parts, markup[done:]])
 
 
 def _still(body: Tag, lang: str, here: str | None) -> None:
@@ -189,7 +211,7 @@ def _simplify(body: Tag, page: Path) -> None:
 
 def _join(body: Tag, name: str, known: set[str], here: str | None) -> None:
     """Make ids and links good for one book: #c-NAME--ID instead of NAME.html#ID."""
-    for tag in body.select("[id]"):
+    for tag in filter(lambda tag: tag.get("id"), [body, *body.select("[id]")]):
         tag["id"] = anchor(name, str(tag["id"]))
     _one(body, "h1")["id"] = anchor(name)
     for number, heading in enumerate(body.find_all("h2")):
@@ -271,8 +293,3 @@ def _solution(chapter: Chapter, one: Solved) -> Tag:
         element(f'<a class="mha-back" href="#{question}"><span class="mha-at" data-page="{question}"></span></a>')
     )
     return entry
-
-
-def duplicate(book: Book) -> Book:
-    """A copy whose chapters may be changed."""
-    return book._replace(chapters=[c._replace(body=copy.copy(c.body)) for c in book.chapters])

@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from bs4 import BeautifulSoup, Tag
+from bs4 import Tag
 from playwright.sync_api import Browser
 from pypdf import PdfReader, PdfWriter
 from pypdf.generic import ArrayObject, BooleanObject, DictionaryObject, NameObject, NumberObject, TextStringObject
@@ -20,9 +20,11 @@ from pypdf.generic import ArrayObject, BooleanObject, DictionaryObject, NameObje
 from book import versions
 from book.languages import SPHINX, pick
 from book.paper import cover
-from book.paper.pages import ROOT, Book, anchor, duplicate, sections, tex
+from book.paper.pages import ROOT, Book, anchor, restore, sections
 
 HERE = Path(__file__).parent
+CODE = re.compile(r"<pre[^>]*>(.*?)</pre>", re.S)
+MATHML = re.compile(r'<span class="katex-mathml">.*?</math></span>', re.S)
 PLACE = re.compile(r'(?<= data-page=")[^"]+(?="></span>)')  # where the page number of a target goes
 MISSING = "000"  # as wide as any page number
 PASSES = 5
@@ -78,12 +80,10 @@ def destinations(reader: PdfReader) -> dict[str, int]:
 
 def assemble(book: Book, day: datetime.date) -> str:
     """The whole book as one HTML page, FONTS where the rules of its fonts belong."""
-    printed = duplicate(book)
-    for chapter in printed.chapters:
-        _for_print(chapter.body)
     katex = (ROOT / "book" / "assets" / "katex" / "katex.min.css").as_uri()
     chapters = "".join(
-        f'<section class="chapter" style="page: {anchor(c.name)}">{c.body}</section>\n' for c in printed.chapters
+        f'<section class="chapter" style="page: {anchor(c.name)}">{_for_print(c.body)}</section>\n'
+        for c in book.chapters
     )
     return (
         f'<!DOCTYPE html>\n<html lang="{SPHINX[book.lang].replace("_", "-")}">\n<head><meta charset="utf-8">'
@@ -93,30 +93,26 @@ def assemble(book: Book, day: datetime.date) -> str:
     )
 
 
-def _for_print(body: Tag) -> None:
-    for formula in body.select(".katex"):
-        formula["aria-label"], formula["role"] = tex(formula), "img"
-        for hidden in formula.select(".katex-mathml"):  # it would be found by whoever searches or copies text
-            hidden.decompose()
-    for code in body.select("pre"):
-        _hang(code)
+def _for_print(body: Tag) -> str:
+    return restore(CODE.sub(lambda code: hang(code[1]), body.decode(formatter="minimal")), _formula)
 
 
-def _hang(code: Tag) -> None:
-    """A box for each line of code, so that a line too long for the page goes on indented."""
-    for empty in code.find_all(lambda tag: tag.name == "span" and not tag.contents):
-        empty.decompose()
-    markup = code.decode_contents().rstrip("\n")
-    if re.search(r"<span[^>]*>[^<]*\n", markup):  # a token of several lines: break it, too
-        markup = re.sub(r"(<span[^>]*>)([^<]*\n[^<]*)</span>", _split, markup)
-    lines = (f'<span class="line">{line or " "}</span>' for line in markup.split("\n"))
-    code.clear()
-    again = BeautifulSoup(f"<pre>{''.join(lines)}</pre>", "html.parser")  # outside <pre>, spaces would be lost
-    code.extend(list(again.pre.children) if again.pre else [])
-    code["class"] = "long" if markup.count("\n") >= LONG else "short"
+def _formula(whole: str, tex: str) -> str:
+    """Without the MathML, which would be found by whoever searches or copies text; its TeX is what it says."""
+    said = html.escape(tex, quote=True)
+    return MATHML.sub("", whole.replace('class="katex"', f'class="katex" role="img" aria-label="{said}"', 1))
 
 
-def _split(token: "re.Match[str]") -> str:
+def hang(code: str) -> str:
+    """A <pre> of `code` with a box for each line, so that a line too long for the page goes on indented."""
+    code = re.sub(r"(<span[^>]*>)([^<]*\n[^<]*)</span>", _split, code.replace("<span></span>", "").rstrip("\n"))
+    lines = code.split("\n")
+    boxes = "".join(f'<span class="line">{line or " "}</span>' for line in lines)
+    return f'<pre class="{"long" if len(lines) > LONG else "short"}">{boxes}</pre>'
+
+
+def _split(token: re.Match[str]) -> str:
+    """A token of several lines as one of each line."""
     return "\n".join(f"{token[1]}{line}</span>" if line else "" for line in token[2].split("\n"))
 
 
