@@ -39,7 +39,7 @@ def scaled_dot_product_attention(
         raise ValueError(f"K must be as wide as Q: d_k = {Q.shape[-1]}, got K {tuple(K.shape)}")
     if K.shape[-2] != V.shape[-2]:
         raise ValueError(f"V must be as long as K: S = {K.shape[-2]}, got V {tuple(V.shape)}")
-    _check_bool(is_causal=is_causal)
+    _check_bool("is_causal", is_causal)
     try:
         lead = torch.broadcast_shapes(Q.shape[:-2], K.shape[:-2], V.shape[:-2])
     except RuntimeError:
@@ -59,9 +59,9 @@ class MultiHeadAttention(nn.Module):
     ValueError if h does not divide d_model and d_k or d_v is left open, or kv_heads does not divide h.
     Source: Vaswani et al. 2017, §3.2.2; Ainslie et al. 2023 for kv_heads.
 
-    >>> attention = MultiHeadAttention(d_model=512, h=8)
-    >>> attention(torch.zeros(2, 10, 512)).shape
-    torch.Size([2, 10, 512])
+    >>> attention, X = MultiHeadAttention(d_model=512, h=8), torch.zeros(2, 10, 512)
+    >>> attention(X).shape, attention.trace(X).weights.shape
+    (torch.Size([2, 10, 512]), torch.Size([2, 8, 10, 10]))
     >>> sum(p.numel() for p in attention.parameters())  # 4·512² + 4·512, for every h
     1050624
     """
@@ -84,11 +84,10 @@ class MultiHeadAttention(nn.Module):
             raise ValueError(f"kv_heads must divide h, got h = {h} and kv_heads = {kv_heads}")
         if type(dropout) not in (int, float) or not 0 <= dropout < 1:
             raise ValueError(f"dropout must be at least 0 and below 1, got {dropout!r}")
-        _check_bool(bias=bias)
+        _check_bool("bias", bias)
         self.d_model, self.h, self.dropout = d_model, h, dropout
         self.kv_heads = h if kv_heads is None else kv_heads
-        self.d_k = d_model // h if d_k is None else d_k
-        self.d_v = d_model // h if d_v is None else d_v
+        self.d_k, self.d_v = (d_model // h if width is None else width for width in (d_k, d_v))
         factory: dict[str, Any] = {"bias": bias, "device": device, "dtype": dtype}
         self.W_Q = nn.Linear(d_model, h * self.d_k, **factory)
         self.W_K = nn.Linear(d_model, self.kv_heads * self.d_k, **factory)
@@ -107,7 +106,7 @@ class MultiHeadAttention(nn.Module):
         cache: keys and values of earlier calls, which come first; this call's are appended. S counts them all.
         """
         Q, K, V, shape = self._inputs(Q, K, V, mask, is_causal, cache)
-        _check_bool(need_weights=need_weights)
+        _check_bool("need_weights", need_weights)
         q = steps.split_heads(self.W_Q(Q), self.h)  # (B, h, L, d_k)
         k = steps.split_heads(self.W_K(K), self.kv_heads)  # (B, kv_heads, S, d_k)
         v = steps.split_heads(self.W_V(V), self.kv_heads)  # (B, kv_heads, S, d_v)
@@ -164,15 +163,14 @@ class MultiHeadAttention(nn.Module):
             raise ValueError(f"V must be as long as K: S = {K.shape[1]}, got V {tuple(V.shape)}")
         if cache is not None and not isinstance(cache, KVCache):
             raise TypeError(f"cache must be a KVCache, got {type(cache).__name__}")
-        _check_bool(is_causal=is_causal)
+        _check_bool("is_causal", is_causal)
         shape = (Q.shape[0], self.h, Q.shape[1], K.shape[1] + (cache.length if cache else 0))
         if mask is not None and check_mask(mask, shape).device != Q.device:
             raise ValueError(f"mask must be where the queries are, on {Q.device}, got {mask.device}")
         return Q, K, V, shape
 
     def extra_repr(self) -> str:
-        names = ("d_model", "h", "kv_heads", "d_k", "d_v", "dropout")
-        return ", ".join(f"{name}={getattr(self, name)}" for name in names)
+        return ", ".join(f"{n}={getattr(self, n)}" for n in ("d_model", "h", "kv_heads", "d_k", "d_v", "dropout"))
 
 
 def _fused(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None, is_causal: bool, dropout: float) -> Tensor:
@@ -201,7 +199,6 @@ def _check_tensor(name: str, value: object) -> None:
         raise TypeError(f"{name} must hold floating-point numbers (embeddings, not token ids), got {value.dtype}")
 
 
-def _check_bool(**given: object) -> None:
-    for name, value in given.items():
-        if not isinstance(value, bool):
-            raise TypeError(f"{name} must be True or False, got {value!r}")
+def _check_bool(name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, got {value!r}")

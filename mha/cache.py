@@ -7,8 +7,7 @@ from torch import Tensor
 class KVCache:
     """The keys and values so far. Pass one cache to every call of one layer; `reset()` begins a new sequence.
 
-    capacity: the most tokens it may hold, or None for as many as come. `length` says how many it holds.
-    ValueError unless capacity is a positive integer or None.
+    capacity: the most tokens it may hold, a positive integer, or None for any number. `length`: how many it holds.
 
     >>> cache = KVCache(capacity=4)
     >>> K, V = cache.append(torch.zeros(1, 2, 3, 8), torch.zeros(1, 2, 3, 8))

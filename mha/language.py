@@ -7,7 +7,10 @@ _chosen: str | None = None
 
 
 def set_language(lang: str) -> None:
-    """Draw from now on in `lang`. ValueError unless it is "zh" or "en"."""
+    """Draw from now on in `lang`. ValueError unless it is "zh" or "en".
+
+    >>> set_language(language())
+    """
     global _chosen
     if lang not in LANGUAGES:
         raise ValueError(f'lang must be "zh" or "en", got {lang!r}')
@@ -21,5 +24,9 @@ def language() -> str:
 
 
 def say(zh: str, en: str) -> str:
-    """The one of two wordings that is in the reader's language."""
+    """The one of two wordings that is in the reader's language.
+
+    >>> say("头", "head") in ("头", "head")
+    True
+    """
     return zh if language() == "zh" else en

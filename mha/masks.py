@@ -37,8 +37,8 @@ def padding_mask(lengths: Tensor | list[int], S: int) -> Tensor:
     _check_length("S", S)
     lengths = torch.as_tensor(lengths)
     if lengths.dim() != 1 or lengths.dtype not in INTEGERS:
-        got = f"{lengths.dtype} of shape {tuple(lengths.shape)}"
-        raise ValueError(f"lengths must be a row of integers, one a sample, got {got}")
+        shape = tuple(lengths.shape)
+        raise ValueError(f"lengths must be a row of integers, one a sample, got {lengths.dtype} of shape {shape}")
     if any(n < 0 or n > S for n in lengths.tolist()):
         raise ValueError(f"each of lengths must be from 0 to S = {S}, got {lengths.tolist()}")
     return (torch.arange(S, device=lengths.device) < lengths[:, None])[:, None, None]  # (B, 1, 1, S)
@@ -53,19 +53,15 @@ def check_mask(mask: Tensor, shape: tuple[int, ...]) -> Tensor:
     if not isinstance(mask, Tensor):
         raise TypeError(f"mask must be a boolean or 0/1 integer tensor, got {type(mask).__name__}")
     if mask.dtype != torch.bool and mask.dtype not in INTEGERS:
-        raise TypeError(
-            f"mask must be boolean or 0/1 integer (non-zero = may attend), got {mask.dtype}: a floating mask "
-            "is added to the scores elsewhere, and 0/1 would then mask nothing; use mask.bool(), "
-            "or mask == 0 for one that holds 0 and -inf"
-        )
+        why = "a floating mask is added to the scores elsewhere, and 0/1 would then mask nothing"
+        use = "use mask.bool(), or mask == 0 for one that holds 0 and -inf"
+        raise TypeError(f"mask must be boolean or 0/1 integer (non-zero = may attend), got {mask.dtype}: {why}; {use}")
     sizes = zip(reversed(mask.shape), reversed(shape), strict=False)
     fits = len(shape) >= mask.dim() and all(m in (1, n) for m, n in sizes)
     if not fits or 2 < mask.dim() < len(shape):
         names = "(B, h, L, S)" if len(shape) == 4 else "(…, L, S)"
-        raise ValueError(
-            f"mask must broadcast to {names} = {shape}, got {tuple(mask.shape)}; "
-            "for a per-sample mask use mask[:, None], for one of keys alone mask[:, None, None]"
-        )
+        hint = "for a per-sample mask use mask[:, None], for one of keys alone mask[:, None, None]"
+        raise ValueError(f"mask must broadcast to {names} = {shape}, got {tuple(mask.shape)}; {hint}")
     return torch.atleast_2d(mask != 0)
 
 

@@ -11,8 +11,7 @@ Array = NDArray[np.float64]
 def attention(Q: ArrayLike, K: ArrayLike, V: ArrayLike, allowed: ArrayLike | None = None) -> tuple[Array, Array]:
     """One head, one sample: Q (L, d_k), K (S, d_k), V (S, d_v) → output (L, d_v), weights (L, S).
 
-    allowed (L, S): True where a query may attend. A query that may attend nowhere gives zeros.
-    TypeError unless `allowed` is boolean or integer.
+    allowed (L, S), boolean or integer (else TypeError): where a query may attend. None allowed gives zeros.
 
     >>> output, weights = attention([[0.]], [[0.], [0.]], [[10.], [20.]])
     >>> output.tolist(), weights.tolist()
@@ -40,6 +39,10 @@ def multi_head_attention(
 
     parameters: W_Q (d_model, h·d_k), W_K (d_model, kv_heads·d_k), W_V (d_model, kv_heads·d_v), W_O (h·d_v, d_model),
     and biases b_Q, b_K, b_V, b_O where there are any. kv_heads: h unless given. allowed: to (B, h, L, S).
+
+    >>> W = dict.fromkeys(("W_Q", "W_K", "W_V", "W_O"), [[1.0]])
+    >>> multi_head_attention([[[0.0], [0.0]]], [[[0.0], [0.0]]], [[[10.0], [20.0]]], W, h=1)[0].tolist()
+    [[[15.0], [15.0]]]
     """
     x_q, x_k, x_v = (np.asarray(x, dtype=np.float64) for x in (Q, K, V))
     p = {name: np.asarray(value, dtype=np.float64) for name, value in parameters.items()}

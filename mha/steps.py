@@ -81,9 +81,8 @@ def scores(Q: Tensor, K: Tensor) -> Tensor:
 def softmax(S: Tensor, allowed: Tensor | None = None) -> Tensor:
     """Step 3.3, the attention weights: A = softmax(S) over the keys that are allowed.
 
-    S (B, h, L, S), allowed boolean and broadcastable to S → (B, h, L, S).
+    S (B, h, L, S), allowed boolean (else TypeError) and broadcastable to S → (B, h, L, S).
     A masked weight is exactly 0; a row sums to 1, or to 0 where no key is allowed.
-    TypeError unless `allowed` is boolean.
 
     >>> S = torch.zeros(2, 3)
     >>> softmax(S, torch.tensor([[True, True, False], [False, False, False]])).tolist()
