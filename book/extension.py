@@ -14,7 +14,7 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.locale import get_translator
 
-from book import anchors, formulas, launch, versions
+from book import anchors, api, formulas, launch, versions
 from book.languages import LANGUAGES, SPHINX, pick, select
 from book.paper import offer
 from book.strip import strip
@@ -96,6 +96,9 @@ def _select_language(app: Sphinx, docname: str, source: list[str]) -> None:
     if str(app.env.doc2path(docname)).endswith(".ipynb"):
         notebook = nbformat.reads(source[0], as_version=4)
         app.env.temp_data["book_anchors"] = anchors.anchors(notebook)
+        if any(api.names(cell.source) for cell in notebook.cells):
+            for path in (*(Path(app.srcdir) / "mha").rglob("*.py"), api.ZH):
+                app.env.note_dependency(str(path))  # the page says what they say
         source[0] = nbformat.writes(select(notebook, language(app.config)))
 
 

@@ -18,11 +18,19 @@ def language_of(cell: Any) -> str | None:
 
 
 def select(notebook: Any, lang: str) -> Any:
-    """A copy of the notebook without the cells of the other language. ValueError for an unknown language."""
+    """A copy of the notebook without the cells of the other language. ValueError for an unknown language.
+
+    Entries of the API page (`book.api`) are filled in.
+    """
     if lang not in LANGUAGES:
         raise ValueError(f"lang must be one of {', '.join(LANGUAGES)}, got {lang!r}")
     chosen = copy.deepcopy(notebook)
     chosen["cells"] = [cell for cell in chosen["cells"] if language_of(cell) in (None, lang)]
+    for cell in chosen["cells"]:
+        if cell["cell_type"] == "markdown" and "```{mha}" in cell["source"]:
+            from book import api  # only the API page needs the package itself
+
+            cell["source"] = api.expand(cell["source"], lang)
     return chosen
 
 

@@ -11,9 +11,10 @@ class KVCache:
 
     >>> cache = KVCache(capacity=4)
     >>> K, V = cache.append(torch.zeros(1, 2, 3, 8), torch.zeros(1, 2, 3, 8))
-    >>> K, V = cache.append(torch.ones(1, 2, 1, 8), torch.ones(1, 2, 1, 8))
-    >>> K.shape, cache
-    (torch.Size([1, 2, 4, 8]), KVCache(length=4, capacity=4))
+    >>> K, V = cache.append(torch.ones(1, 2, 1, 8), torch.ones(1, 2, 1, 8)); cache
+    KVCache(length=4, capacity=4)
+    >>> cache.reset(); K.shape
+    torch.Size([1, 2, 4, 8])
     """
 
     def __init__(self, capacity: int | None = None) -> None:

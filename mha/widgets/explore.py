@@ -103,6 +103,10 @@ def explore(draw: Callable[..., Figure], /, **choices: Sequence[Any]) -> Explore
     it raises is shown to the reader in place of the figure. choices: for each argument the values to try,
     in order; the figure opens on the first of each.
     TypeError or ValueError where a choice is empty or `draw` does not fit.
+
+    >>> from mha.figures import splitting
+    >>> explore(splitting.memory, h=[2, 4])
+    explore(memory, h=[2, 4])
     """
     if not callable(draw):
         raise TypeError(f"draw must be a function that returns a matplotlib Figure, got {type(draw).__name__}")
