@@ -24,7 +24,7 @@ def scaled_dot_product_attention(
 
     Q (…, L, d_k), K (…, S, d_k), V (…, S, d_v), mask broadcastable to (…, L, S), True = may attend
     → output (…, L, d_v), weights (…, L, S). `is_causal` is aligned to the right end.
-    ValueError or TypeError, naming the argument, where shapes or the mask do not fit. Source: Vaswani et al. 2017, eq. 1.
+    ValueError or TypeError, naming the argument, where shapes or mask do not fit. Source: Vaswani et al. 2017, eq. 1.
 
     >>> output, weights = scaled_dot_product_attention(torch.zeros(2, 1), torch.zeros(2, 1), torch.tensor([[0.], [2.]]))
     >>> output.tolist(), weights.tolist()
