@@ -35,7 +35,26 @@ def entry(name: str, lang: str) -> str:
         words = chinese(name)
     example = f"\n```pycon\n{example}\n```\n" if example else ""
     anchor = f"({label(name)})=\n### `{name.split('.')[-1]}`"
-    return f"{anchor}\n\n```python\n{signature(name)}\n```\n\n{words}\n{example}"
+    return f"{anchor}\n\n```python\n{signature(name)}\n```\n\n{listed(words, arguments(name))}\n{example}"
+
+
+def arguments(name: str) -> list[str]:
+    """The names that a docstring may explain."""
+    found = find(name)
+    return list(inspect.signature(found).parameters) if callable(found) else []
+
+
+def listed(words: str, names: list[str]) -> str:
+    """The text with a line of its own for each argument that it explains, and for what is refused.
+
+    >>> listed("Adds. x, y: numbers. z: a third. ValueError for words.", ["x", "y", "z"])
+    'Adds.\\n\\n- `x`, `y`: numbers.\\n- `z`: a third.\\n\\nValueError for words.'
+    """
+    one = "|".join(sorted(map(re.escape, names), key=len, reverse=True)) or "(?!)"
+    begins = rf"(?:\A|(?<=[.。;；])\s*|\n)((?:{one})(?:[,、]\s*(?:{one}))*)(: |：)"
+    items = re.sub(begins, lambda found: "\n- " + re.sub(one, r"`\g<0>`", found[1]) + found[2], words)
+    items = re.sub(r"(?<=[.。])\s*(?=(?:ValueError|TypeError|Source|出处)\b)", "\n\n", items)
+    return re.sub(r"\s*\n- ", "\n\n- ", items.strip(), count=1)
 
 
 def label(name: str) -> str:
