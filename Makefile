@@ -40,7 +40,7 @@ book-files: site
 
 # Everything: the package, the book, every chapter against its stored outputs, the site in a browser
 test: lint site
-	$(PY) -m pytest -q tests/mha tests/book tests/lab mha book/languages.py --doctest-modules
+	$(PY) -m pytest -q tests/mha tests/book tests/lab mha book/languages.py book/api.py --doctest-modules
 	$(PY) -m pytest -q --nbval --nbval-cell-timeout=300 -n 2 --dist loadscope chapters
 	$(PY) -m pytest -q -n 2 tests/site
 
