@@ -76,9 +76,8 @@ class MultiHeadAttention(nn.Module):
             if not left_open and (type(size) is not int or size < 1):
                 raise ValueError(f"{name} must be a positive integer, got {size!r}")
         if (d_k is None or d_v is None) and d_model % h:
-            choices = ", ".join(str(n) for n in range(1, d_model + 1) if d_model % n == 0)
-            rule = f"choose h from {choices}, or give d_k and d_v"
-            raise ValueError(f"h must divide d_model, got d_model = {d_model} and h = {h}; {rule}")
+            hint = f"choose h from {', '.join(str(n) for n in range(1, d_model + 1) if d_model % n == 0)}"
+            raise ValueError(f"h must divide d_model, got d_model = {d_model} and h = {h}; {hint}, or give d_k and d_v")
         if kv_heads is not None and h % kv_heads:
             raise ValueError(f"kv_heads must divide h, got h = {h} and kv_heads = {kv_heads}")
         if type(dropout) not in (int, float) or not 0 <= dropout < 1:
