@@ -15,6 +15,7 @@ from sphinx.config import Config
 from sphinx.locale import get_translator
 
 from book import anchors, api, formulas, launch, versions
+from book.lab import HOLDS, SCRIPT, STYLE, write
 from book.languages import LANGUAGES, SPHINX, pick, select
 from book.paper import offer
 from book.strip import strip
@@ -50,7 +51,7 @@ def code_digest(root: Path) -> str:
     """Changes when the code that chapters run changes, so that no stored run outlives it."""
     digest = hashlib.sha256()
     for path in sorted((root / "mha").rglob("*.*")):
-        if path.suffix in (".py", ".otf"):
+        if path.suffix in (".py", ".otf", ".json"):
             digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
     return digest.hexdigest()[:12]
 
@@ -67,7 +68,7 @@ def _configure(app: Sphinx, config: Config) -> None:
     config.togglebutton_selector = ".toggle"  # what folds is a <details>, see _fold
     theme = config.html_theme_options
     theme["search_bar_text"] = pick("搜索全书 | Search this book", lang)
-    config.html_static_path.append(str(ASSETS))
+    config.html_static_path += [str(ASSETS), str(write(Path(app.doctreedir) / "lab"))]
     app.add_css_file("katex/katex.min.css")
     app.add_css_file("book.css")
     app.add_js_file("book.js", loading_method="defer")
@@ -135,6 +136,9 @@ def _finish_page(app: Sphinx, pagename: str, _template: str, context: dict[str, 
     if "body" in context:
         way = context["pathto"]("_frames", 1)
         context["body"] = FRAME.sub(rf"{way}/\1", context["body"])
+        if HOLDS in context["body"]:  # called here, Sphinx adds them to this page alone
+            app.add_css_file(STYLE)
+            app.add_js_file(SCRIPT, loading_method="defer")
     lang = language(app.config)
     others = [other for other in app.config.book_languages if other != lang]
     suffix = app.builder.get_target_uri(pagename)

@@ -1,0 +1,524 @@
+"""The lab on the built page: every number is the one mha computes, by mouse, touch and keyboard, in both languages."""
+
+import contextlib
+import io
+import json
+import re
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from book.languages import LANGUAGES
+from mha.widgets.lab import lab_model
+from mha.widgets.lab.model import walk
+
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+COVER = "chapters/cover.html"
+SENTENCE = {"zh": list("国破山河在"), "en": ["Who", "has", "seen", "the", "wind"]}
+TENSORS = ("X_Q", "Q K V", "Q_heads K_heads V_heads", "raw", "scores", "weights", "heads", "concat", "output")
+START = {"h": 4, "d_k": 8, "scale": True, "mask": "none", "padding": 4, "weights": "random", "seed": 0, "breaks": []}
+
+
+def open_lab(visit, lang, address="", page=COVER, **options):
+    """The page with its lab alive, and the lab. Nothing moves by itself: what is read is what is meant."""
+    tab = visit(
+        f"{lang}/{page}{'#lab=' + worded(lang, address) if address else ''}", **{"reduced_motion": "reduce"} | options
+    )
+    lab = tab.locator("figure.mha-lab-live").first
+    lab.wait_for()
+    return tab, lab
+
+
+def worded(lang, address):
+    """The address with the reader's sentence, unless it has one: without, it means 国破山河在 in either language."""
+    return address if lang == "zh" or "t=" in address else f"t={'+'.join(SENTENCE[lang])}&u=words&{address}"
+
+
+def put(tab, address):
+    """What a reader does who edits the address, or follows a link to another situation on the page at hand."""
+    tab.evaluate("address => { location.hash = '#lab=' + address; return new Promise(requestAnimationFrame) }", address)
+
+
+def tensors(state):
+    """name → what mha computes in this state, without the batch."""
+    attention, X = lab_model(state["tokens"], state["h"], state["d_k"], state["weights"], state["seed"])
+    L = len(state["tokens"])
+    full = {"drawn": [[1] * L] * L} | state
+    trace = walk(attention, X, full)
+    found = {name: getattr(trace, name)[0] for row in TENSORS for name in row.split() if name != "raw"}
+    found["raw"] = found["Q_heads"] @ found["K_heads"].mT
+    return found
+
+
+def shown(number):
+    text = f"{number:.4f}"
+    return text.replace("-", "") if float(text) == 0 else text.replace("-", "\N{MINUS SIGN}")
+
+
+def value(lab):
+    """The number that the lab explains below its picture."""
+    return lab.locator(".mha-lab-value").inner_text().split(" ")[0]
+
+
+def expect(lab, state, step, index=None):
+    """The number below the picture is mha's."""
+    name = TENSORS[step].split()[0]
+    tensor = tensors(state)[name]
+    index = index or (0,) * tensor.dim()
+    assert value(lab) == shown(tensor[tuple(index)].item()), f"{name}{list(index)}"
+    assert str(tuple(tensor.shape)) in lab.locator(".mha-lab-heading").inner_text()
+
+
+def start(lang, **changes):
+    return {"tokens": SENTENCE[lang], **START, **changes}
+
+
+def control(lab, name):
+    return lab.locator(f"[data-control={name}]")
+
+
+WALKS = {
+    "zh": [
+        ("h=4&d=8", {}),
+        ("h=3&d=4&m=causal&r=7", {"h": 3, "d_k": 4, "mask": "causal", "seed": 7}),
+        ("h=2&d=4&m=causal&x=reshape.axis", {"h": 2, "d_k": 4, "mask": "causal", "breaks": ["reshape", "axis"]}),
+    ],
+    "en": [
+        ("h=8&d=2&m=padding&s=0", {"h": 8, "d_k": 2, "mask": "padding", "scale": False}),
+        ("h=1&d=16&w=identity", {"h": 1, "d_k": 16, "weights": "identity"}),
+        ("h=4&d=8&m=causal&w=trained", {"mask": "causal", "weights": "trained"}),
+    ],
+}
+KEYS = {"ArrowDown": (1, 0), "ArrowRight": (0, 1), "End": (0, 10**6), "ArrowUp": (-1, 0), "ArrowLeft": (0, -1)}
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_the_numbers_that_the_keyboard_reaches_are_mhas_at_every_step(visit, lang):
+    tab, lab = open_lab(visit, lang)
+    for address, changes in WALKS[lang]:
+        put(tab, worded(lang, address))
+        if "trained" in address:
+            tab.wait_for_function("document.querySelector('.mha-lab [data-control=weights]').value === 'trained'")
+        state = start(lang, **changes)
+        right, broken = tensors(state | {"breaks": []}), tensors(state)
+        for step, names in enumerate(TENSORS):
+            for at, name in enumerate(names.split()):
+                walk_a_grid(
+                    tab, lab.get_by_role("grid").nth(at), right[name], broken[name] if state["breaks"] else None
+                )
+            if step < 8:
+                control(lab, "step").press("ArrowRight")
+        assert control(lab, "step").get_attribute("aria-valuetext").startswith("8 ")
+
+
+def walk_a_grid(tab, grid, right, broken):
+    """Each key leads where it should, and what is read aloud there is the number of this place."""
+    rows, columns = right.shape[-2:]
+    wide = int(grid.get_attribute("aria-colcount"))  # all heads side by side after the split, else one matrix
+    assert int(grid.get_attribute("aria-rowcount")) == rows
+    chosen = int(tab.get_by_role("radio", checked=True, include_hidden=True).inner_text() or 0)
+    grid.get_by_role("gridcell").focus()
+    here = "e => [e.parentNode.ariaRowIndex - 1, e.ariaColIndex - 1, e.ariaLabel]"
+    cell = tab.evaluate_handle("document.activeElement")
+    r, c, _ = cell.evaluate(here)
+    for key, (down, across) in KEYS.items():
+        tab.keyboard.press(key)
+        r = min(max(r + down, 0), rows - 1)
+        head = c // columns
+        c = (head + 1) * columns - 1 if key == "End" else min(max(c + across, 0), wide - 1)
+        row, column, said = tab.evaluate_handle("document.activeElement").evaluate(here)
+        assert (row, column) == (r, c), key
+        index = (r, c) if right.dim() == 2 else (c // columns if wide > columns else chosen, r, c % columns)
+        good = shown(right[index].item())
+        told = re.sub(r" \(.*?\)", "", re.split("：|: ", said)[-1])
+        assert told == (good if broken is None else f"✓ {good}  ✕ {shown(broken[index].item())}")
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_every_control_moved_by_mouse_and_keyboard_shows_mhas_new_number(visit, lang):
+    tab, lab = open_lab(visit, lang, "step=5")
+    state = start(lang)
+    expect(lab, state, 5)
+    for name, key, change in (
+        ("h", "ArrowRight", {"h": 5}),
+        ("d_k", "ArrowLeft", {"d_k": 4}),
+        ("h", "Home", {"h": 1}),
+        ("d_k", "End", {"d_k": 32}),
+    ):
+        control(lab, name).press(key)
+        state |= change
+        expect(lab, state, 5)
+        assert f"= {state['h'] * state['d_k']}" in lab.locator(".mha-lab-width").inner_text()
+    control(lab, "h").fill("2")
+    control(lab, "scale").uncheck()
+    state |= {"h": 2, "scale": False}
+    expect(lab, state, 5)
+    control(lab, "scale").press("Space")
+    state["scale"] = True
+    expect(lab, state, 5)
+    for mask in ("causal", "padding"):
+        control(lab, "mask").select_option(mask)
+        state["mask"] = mask
+        expect(lab, state, 5)
+    control(lab, "real").press("Home")
+    control(lab, "real").press("ArrowRight")
+    state["padding"] = 1
+    expect(lab, state, 5)
+    control(lab, "mask").select_option("none")
+    state["mask"] = "none"
+    control(lab, "roll").click()
+    state["seed"] = 1
+    expect(lab, state, 5)
+    control(lab, "weights").select_option("identity")
+    state["weights"] = "identity"
+    expect(lab, state, 5)
+    assert control(lab, "roll").is_disabled()
+    control(lab, "weights").select_option("trained")
+    state |= {"weights": "trained", "h": 4, "d_k": 8}
+    tab.wait_for_function("document.querySelector('.mha-lab [data-control=h]').disabled")
+    expect(lab, state, 5)
+    control(lab, "reset").click()
+    expect(lab, start(lang), 2)
+    assert lab.locator(".mha-lab-status").inner_text()
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_steps_and_heads_are_chosen_by_button_by_slider_and_on_the_map(visit, lang):
+    tab, lab = open_lab(visit, lang, "step=0")
+    state = start(lang)
+    expect(lab, state, 0)
+    control(lab, "next").click()
+    expect(lab, state, 1)
+    control(lab, "back").press("Enter")
+    expect(lab, state, 0)
+    for step in (8, 3, 6):
+        control(lab, "step").fill(str(step))
+        expect(lab, state, step)
+    lab.locator(".mha-lab-map button").nth(5).click()
+    expect(lab, state, 5)
+    assert lab.locator(".mha-lab-map button").nth(5).get_attribute("aria-current") == "step"
+    lab.get_by_role("radio").nth(3).click()
+    expect(lab, state, 5, (3, 0, 0))
+    tab.keyboard.press("ArrowRight")  # from the last head to the first
+    expect(lab, state, 5, (0, 0, 0))
+    assert lab.get_by_role("radio", checked=True).inner_text() == "0"
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_a_sentence_is_typed_cut_into_words_or_picked(visit, lang):
+    _, lab = open_lab(visit, lang, "step=5")
+    sentence = control(lab, "sentence")
+    control(lab, "unit").select_option("characters")
+    sentence.fill("山河在山")
+    expect(lab, start(lang, tokens=list("山河在山")), 5)
+    sentence.press("End")
+    sentence.press("Backspace")
+    expect(lab, start(lang, tokens=list("山河在")), 5)
+    control(lab, "unit").select_option("words")
+    sentence.fill("to be or not to be")
+    expect(lab, start(lang, tokens=["to", "be", "or", "not", "to", "be"]), 5)
+    control(lab, "example").select_option("0")
+    expect(lab, start(lang), 5)
+    assert sentence.input_value() in ("国破山河在", "Who has seen the wind")
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_what_the_lab_changed_is_said_in_the_readers_language(visit, lang):
+    _, lab = open_lab(visit, lang, "step=5")
+    control(lab, "unit").select_option("characters")
+    for text, tokens in (
+        ("", list("国破山河在")),
+        ("字" * 500, ["字"] * 16),
+        ("👩‍👩‍👧🏽", ["👩‍👩‍👧🏽"]),
+        ("  \t ", list("国破山河在")),
+    ):
+        control(lab, "sentence").fill(text)
+        expect(lab, start(lang, tokens=tokens), 5)
+        said = lab.locator(".mha-lab-status").inner_text()
+        if tokens[0] != text:
+            assert said
+            assert bool(re.search("词元|文字", said)) == (lang == "zh")
+
+
+NONSENSE = (
+    "h=99&d=7&m=sideways&w=&r=-4&step=1000&head=9&row=77&col=-1&x=nothing&t=",
+    "t=%F0%9F%98%80&u=3&g=zz.zz",
+    "h=NaN&t=" + "字" * 600,
+    "w=given",
+    "%%%&&&===",
+)
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_a_hand_edited_address_never_breaks_the_lab_and_it_says_what_it_did(visit, lang):
+    tab, lab = open_lab(visit, lang)
+    for address in NONSENSE:
+        put(tab, address)
+        assert re.fullmatch(r"\N{MINUS SIGN}?\d+\.\d{4}", value(lab)), address
+        said = lab.locator(".mha-lab-status").inner_text()
+        assert bool(said) == (not address.startswith("%")), address
+        assert bool(re.search("[改用应]", said)) == (lang == "zh" and bool(said))
+        lab.get_by_role("grid").first.get_by_role("gridcell").press("ArrowDown")
+        assert re.fullmatch(r"\N{MINUS SIGN}?\d+\.\d{4}", value(lab)), address
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_a_mask_is_drawn_by_clicking_cells_and_by_keyboard(visit, lang):
+    tab, lab = open_lab(visit, lang, "step=4")
+    L = len(SENTENCE[lang])
+    control(lab, "mask").select_option("drawn")
+    cell = lab.get_by_role("gridcell")
+    cell.focus()
+    drawn = [[1] * L for _ in range(L)]
+    tab.keyboard.press("Enter")
+    drawn[0][0] = 0
+    tab.keyboard.press("ArrowDown")
+    tab.keyboard.press("ArrowRight")
+    tab.keyboard.press("Space")
+    drawn[1][1] = 0
+    box = cell.bounding_box()  # the cell (1, 1): click the one to its right
+    tab.mouse.click(box["x"] + 1.5 * box["width"], box["y"] + box["height"] / 2)
+    drawn[1][2] = 0
+    assert " → " in lab.locator(".mha-lab-status").inner_text()
+    control(lab, "step").press("ArrowRight")
+    state = start(lang, mask="drawn", drawn=drawn)
+    expect(lab, state, 5, (0, 1, 2))
+    assert value(lab) == "0.0000"
+    lab.get_by_role("gridcell").press("ArrowLeft")
+    lab.get_by_role("gridcell").press("ArrowLeft")
+    expect(lab, state, 5, (0, 1, 0))
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_a_break_shows_the_wrong_number_beside_the_right_one(visit, lang):
+    tab, lab = open_lab(visit, lang)
+    for broken, step in (("reshape", 2), ("transpose", 7), ("d_model", 4), ("axis", 5), ("late", 5)):
+        put(tab, worded(lang, f"m=causal&step={step}&row=1&col=1"))
+        control(lab, broken).check()
+        good = tensors(start(lang, mask="causal"))[TENSORS[step].split()[0]]
+        bad = tensors(start(lang, mask="causal", breaks=[broken]))[TENSORS[step].split()[0]]
+        index = (0, 1, 1) if good.dim() == 3 else (1, 1)
+        text = lab.locator(".mha-lab-value").inner_text()
+        wanted = [shown(good[index].item()), shown(bad[index].item())]
+        assert re.findall(r"[\d.\N{MINUS SIGN}]+", text) == wanted, broken
+        assert lab.locator(".mha-lab-wrong").is_visible()
+        control(lab, broken).press("Space")
+        assert value(lab) == wanted[0]
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_where_a_number_came_from_is_written_out(visit, lang):
+    tab, lab = open_lab(visit, lang, "step=3&row=2&col=1")
+    T = tensors(start(lang))
+    lab.locator("details summary").click()
+    products = re.findall(
+        r"\(?(\N{MINUS SIGN}?[\d.]+)\)?·\(?(\N{MINUS SIGN}?[\d.]+)\)?", lab.locator("details").inner_text()
+    )
+    expected = zip(T["Q_heads"][0, 2].tolist(), T["K_heads"][0, 1].tolist(), strict=True)
+    assert [tuple(float(x.replace("\N{MINUS SIGN}", "-")) for x in pair) for pair in products] == [
+        (pytest.approx(q, abs=0.0051), pytest.approx(k, abs=0.0051)) for q, k in expected
+    ]
+    canvas = lab.locator(".mha-lab-stage canvas").bounding_box()
+    before = value(lab)
+    tab.mouse.move(canvas["x"] + 4, canvas["y"] + 4)
+    seen = {before}
+    for step in range(2, 30):  # the mouse crosses the picture: other numbers are told, and none when it leaves
+        tab.mouse.move(canvas["x"] + canvas["width"] * step / 34, canvas["y"] + canvas["height"] * 0.6)
+        seen.add(value(lab))
+    assert len(seen) > 4
+    tab.mouse.move(0, 0)
+    assert value(lab) == before
+
+
+def test_what_each_head_adds_to_the_output_is_said(visit):
+    _, lab = open_lab(visit, "en", "step=8&row=1&col=3")
+    parts = [
+        float(x.replace("\N{MINUS SIGN}", "-"))
+        for x in re.findall(r"\N{MINUS SIGN}?\d\.\d\d", lab.locator(".mha-lab-sum").first.inner_text())
+    ]
+    T, (attention, _) = tensors(start("en")), lab_model(SENTENCE["en"], 4, 8)
+    W_O = attention.W_O.weight.T.reshape(4, 8, 32)
+    assert parts[:4] == pytest.approx((T["heads"] @ W_O)[:, 1, 3].tolist(), abs=0.0051)
+    assert sum(parts) == pytest.approx(T["output"][1, 3].item(), abs=0.03)
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_a_shared_link_opens_the_same_situation(visit, lang, address):
+    tab, lab = open_lab(visit, lang, "h=3&d=4&step=6&head=2&row=1&col=3&m=causal&x=axis")
+    tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    control(lab, "sentence").fill("one two three one")
+    control(lab, "unit").select_option("words")
+    control(lab, "share").click()
+    copied = tab.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith(f"{address}/{lang}/{COVER}#lab=")
+    tab.wait_for_function("copied => location.href === copied", arg=copied)  # the address says the same
+    other, again = open_lab(visit, lang, copied.split("#lab=")[1])
+    assert again.locator(".mha-lab-whence").inner_text() == lab.locator(".mha-lab-whence").inner_text()
+    assert control(again, "sentence").input_value() == "one two three one"
+    assert control(again, "axis").is_checked()
+    other.evaluate("location.hash = '#contents'")  # an ordinary anchor leaves the lab alone
+    assert again.locator(".mha-lab-whence").inner_text() == lab.locator(".mha-lab-whence").inner_text()
+
+
+def test_the_copied_code_prints_the_numbers_on_the_screen(visit):
+    tab, lab = open_lab(visit, "en", "h=2&d=4&m=causal&step=8&row=2&col=5&x=d_model")
+    tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    control(lab, "python").click()
+    code = tab.evaluate("navigator.clipboard.readText()")
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(code.replace("print(output[0])", "print(output[0].tolist())"), {})
+    assert f"✕ {shown(json.loads(printed.getvalue())[2][5])}" in lab.locator(".mha-lab-value").inner_text()
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_a_phone_reader_does_it_all_with_a_thumb(visit, lang):
+    tab, lab = open_lab(visit, lang, **PHONE)
+    state = start(lang)
+    lab.scroll_into_view_if_needed()
+    control(lab, "next").tap()
+    expect(lab, state, 3)
+    stage = lab.locator(".mha-lab-stage").bounding_box()
+    swipe = """([x, y, by]) => {
+        const stage = document.querySelector('.mha-lab-stage');
+        const touch = {pointerType: 'touch', clientY: y, bubbles: true};
+        stage.dispatchEvent(new PointerEvent('pointerdown', {...touch, clientX: x}));
+        stage.dispatchEvent(new PointerEvent('pointerup', {...touch, clientX: x + by}));
+    }"""
+    tab.evaluate(swipe, [stage["x"] + 200, stage["y"] + 100, -120])
+    expect(lab, state, 4)
+    tab.evaluate(swipe, [stage["x"] + 100, stage["y"] + 100, 120])
+    expect(lab, state, 3)
+    assert not control(lab, "mask").is_visible()
+    control(lab, "more").tap()
+    control(lab, "scale").tap()
+    control(lab, "mask").select_option("causal")
+    control(lab, "more").tap()
+    control(lab, "next").tap()
+    state |= {"scale": False, "mask": "causal"}
+    expect(lab, state, 4)
+    lab.locator(".mha-lab-stage").evaluate("stage => stage.scrollIntoView()")
+    box = lab.get_by_role("gridcell").bounding_box()
+    tab.touchscreen.tap(box["x"] + box["width"] / 2, box["y"] + 2.5 * box["height"])
+    expect(lab, state, 4, (0, 2, 0))
+    lab.get_by_role("radio").nth(1).tap()
+    expect(lab, state, 4, (1, 2, 0))
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_nothing_overflows_on_a_phone_and_every_target_is_large_enough(visit, lang):
+    tab, lab = open_lab(visit, lang, "h=8&x=axis&m=padding&t=" + "+".join(["word"] * 12) + "&u=words", **PHONE)
+    control(lab, "more").tap()
+    for step in range(9):
+        control(lab, "step").fill(str(step))
+        assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+    sizes = """e => [...e.querySelectorAll('button, select, input[type=text], input[type=range], label')]
+        .filter(x => x.offsetParent).map(x => [x, x.getBoundingClientRect()])
+        .map(([x, r]) => [x.textContent || x.dataset.control, r.width, r.height, r.left, r.right])"""
+    for name, width, height, left, right in lab.evaluate(sizes):
+        assert height >= 44, f"{name}: {height} px high"
+        assert width >= 44, f"{name}: {width} px wide"
+        assert left >= 0, name
+        assert right <= 390, name
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_axe_finds_nothing_in_the_lab(visit, lang, scheme):
+    tab, lab = open_lab(visit, lang, "step=5&m=causal&x=late", color_scheme=scheme)
+    for step in (1, 5, 8):
+        control(lab, "step").fill(str(step))
+        found = Axe().run(tab, context="figure.mha-lab", options={"preload": False}).response["violations"]
+        assert [(v["id"], [n["html"] for n in v["nodes"]]) for v in found] == []
+
+
+def test_the_picture_follows_the_pages_theme(visit):
+    tab, _ = open_lab(visit, "en", "step=5")
+    pixel = "document.querySelector('.mha-lab-stage canvas').toDataURL()"
+    light = tab.evaluate(pixel)
+    tab.evaluate("document.documentElement.dataset.theme = 'dark'")
+    tab.wait_for_function(f"before => {pixel} !== before", arg=light)
+
+
+def test_the_pieces_travel_between_steps_unless_the_reader_wants_no_motion(visit):
+    tab, lab = open_lab(visit, "en", "step=1", reduced_motion="no-preference")
+    picture = "document.querySelector('.mha-lab-stage canvas').toDataURL()"
+    control(lab, "next").click()
+    tab.wait_for_function("document.querySelector('.mha-lab').dataset.moving")
+    tab.wait_for_function("!document.querySelector('.mha-lab').dataset.moving")
+    split = tab.evaluate(picture)
+    seen = []
+    for between in ("1.2", "1.6"):  # held there by a finger on the slider
+        control(lab, "step").evaluate("(s, at) => { s.value = at; s.dispatchEvent(new Event('input')) }", between)
+        tab.wait_for_timeout(60)
+        seen.append(tab.evaluate(picture))
+    assert len({split, *seen}) == 3
+    still, calm = open_lab(visit, "en", "step=1")
+    control(calm, "next").click()
+    assert still.evaluate("document.querySelector('.mha-lab').dataset.moving === undefined")
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_without_javascript_a_still_with_a_caption_stands_in_its_place(visit, lang):
+    tab = visit(f"{lang}/{COVER}", java_script_enabled=False)
+    figure = tab.locator("figure.mha-lab")
+    assert figure.locator("img").is_visible()
+    assert len(figure.locator("img").get_attribute("alt")) > 40
+    assert "JavaScript" in figure.locator("figcaption").inner_text()
+    assert figure.bounding_box()["height"] < 900
+
+
+@pytest.mark.parametrize("options", [{}, PHONE], ids=["desk", "phone"])
+def test_the_page_does_not_jump_when_the_lab_comes_to_life_or_moves_on(visit, options):
+    tab, lab = open_lab(visit, "zh", **options)
+    shift = """() => new Promise(done => { let sum = 0;
+        const mine = entry => entry.sources.some(source => source.node?.closest?.('article'));
+        const add = list => list.getEntries().filter(mine).forEach(entry => { sum += entry.value; });
+        new PerformanceObserver(add).observe({type: 'layout-shift', buffered: true});
+        setTimeout(() => done(sum), 200); })"""
+    assert tab.evaluate(shift) < 0.05
+    height = lab.bounding_box()["height"]
+    for step in range(9):
+        control(lab, "step").fill(str(step))
+        assert lab.bounding_box()["height"] == height
+
+
+def test_pages_without_a_lab_do_not_load_it(visit):
+    tab = visit("en/chapters/glossary.html")
+    assert tab.locator("script[src*='lab-page']").count() == 0
+    assert tab.locator("link[href*='lab.css']").count() == 0
+
+
+MOVE = """i => new Promise(done => {
+    const slider = document.querySelector(`.mha-lab [data-control=${['h', 'd_k'][i % 2]}]`);
+    slider.value = [[7, 2], [8, 3]][i % 4 < 2 ? 0 : 1][i % 2];
+    const began = performance.now();
+    slider.dispatchEvent(new Event('input', {bubbles: true}));
+    requestAnimationFrame(() => { // then, once painted:
+        const channel = new MessageChannel();
+        channel.port1.onmessage = () => done(performance.now() - began);
+        channel.port2.postMessage(0);
+    });
+})"""
+
+
+def test_a_slider_repaints_in_time_at_8_heads_and_12_tokens(visit):
+    """50 ms, and 100 ms where the processor is four times slower: there, its work is counted, not the clock, because
+    the machine that runs the tests may be busy with something else."""
+    tab, _ = open_lab(visit, "zh", "h=8&step=5&t=国破山河在城春草木深感时")
+    devtools = tab.context.new_cdp_session(tab)
+    devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def work():
+        metrics = devtools.send("Performance.getMetrics")["metrics"]
+        return next(m["value"] for m in metrics if m["name"] == "TaskDuration") * 1000
+
+    for i in range(8):
+        tab.evaluate(MOVE, i)  # what is compiled once is not the slider's work
+    waits, works = [], []
+    for i in range(60):
+        before = work()
+        waits.append(tab.evaluate(MOVE, i))
+        works.append(work() - before)
+    assert sorted(works)[56] * 4 <= 100
+    assert sorted(waits)[30] <= 50
