@@ -1,5 +1,5 @@
-# make serve · site · export · book-files · test · notebooks · lint · lock      (each sets up what it needs)
-.PHONY: serve site export book-files colab colab-drift edges wheelhouse test test-mha gpu notebooks lint workflows links vulnerabilities release release-tools publish publish-release lab lab-ready lock setup tools
+# make serve · site · audit · export · book-files · test · notebooks · lint · lock      (each sets up what it needs)
+.PHONY: serve site audit export book-files colab colab-drift edges wheelhouse test test-mha gpu notebooks lint workflows links vulnerabilities release release-tools publish publish-release lab lab-ready lock setup tools
 .DEFAULT_GOAL := serve
 PY := .venv/bin/python
 export PYTHON PORT PYTHON313 BOOK_HOST
@@ -99,6 +99,10 @@ gpu: setup
 	$(PY) -m pytest -q tests/mha
 	$(PY) -m pytest -q --nbval --nbval-cell-timeout=300 chapters
 	$(MAKE) bench DEVICE=cuda
+
+# Lighthouse on every page, as a phone on a slow line sees it; the worst first (needs Node)
+audit: setup
+	@$(PY) -m book.audit
 
 # Run chapters and store their outputs: make notebooks [CHAPTER=2-2-splitting]
 notebooks: setup

@@ -28,17 +28,16 @@ GONE = (
     "link[rel=preload]", "meta[name^=docsearch]",
 )  # fmt: skip
 THEIR_SCRIPTS = re.compile(
-    r"_static/(?:scripts/.*|clipboard\.min|copybutton(?:_funcs)?|togglebutton|translations|design-tabs|"
-    r"sphinx_highlight)\.?(?:js)?(?:\?|$)"
+    r"_static/(?:scripts/|clipboard|copybutton|togglebutton|translations|design-tabs|sphinx_highlight|"
+    r"documentation_options|doctools|searchtools|language_data)"
 )
-SEARCH_SCRIPTS = re.compile(r"documentation_options|doctools|searchtools|language_data|searchindex")
 THEIR_WORDS = re.compile(
     r"DOCUMENTATION_OPTIONS\.|toggle(?:Hint|OpenOnPrint)|togglebuttonSelector|localStorage|searchInput"
 )
 UNUSED = re.compile(
     r"_static/(?:scripts|styles|vendor|locales|katex|images|webpack|sbt-webpack)|_static/[^/]*\.(?:css|map)$|"
-    r"_static/(?:icons|page|clipboard|copy|toggle|translations|design-tabs|sphinx_highlight|check-solid|file|minus|plus)"
-    r"[^/]*$|_sources/|\.map$|\.buildinfo|objects\.inv"
+    r"_static/(?:icons|page|clipboard|copy|toggle|translations|design-tabs|sphinx_highlight|documentation_options|"
+    r"doctools|searchtools|language_data|check-solid|file|minus|plus)[^/]*$|_sources/|\.map$|\.buildinfo|objects\.inv"
 )
 # Before the first paint: the colours that the reader chose, and the letters of formulas, which are in the stylesheet
 # but take a browser some milliseconds to read. Without the short wait lines would break anew when they are there.
@@ -54,6 +53,17 @@ POLICY = (
     "img-src 'self' data:; font-src 'self' data:; connect-src 'self'; worker-src 'self'; manifest-src 'self'; "
     "base-uri 'none'; form-action 'self'; object-src 'none'"
 )
+# Netlify, Cloudflare Pages and others read this file; book/README.md says what to do elsewhere
+HEADERS = """/*
+  Content-Security-Policy: {policy}; frame-ancestors 'self'
+  X-Content-Type-Options: nosniff
+  Referrer-Policy: strict-origin-when-cross-origin
+  Permissions-Policy: camera=(), microphone=(), geolocation=()
+/zh/_static/*
+  Cache-Control: public, max-age=31536000, immutable
+/en/_static/*
+  Cache-Control: public, max-age=31536000, immutable
+"""
 LABELS = {
     "Main": "主目录 | Main", "Page": "本页目录 | On this page",
     "Toggle primary sidebar": "打开或收起目录 | Show or hide the contents",
@@ -87,13 +97,36 @@ def finish(raw: Path, out: Path, lang: str) -> None:
     _write(files, raw, out)
 
 
+def secure(site: Path) -> None:
+    """Give every page of the site its policy, and the site a file of headers for hosts that read one."""
+    scripts: dict[str, None] = {}
+    styles: dict[str, None] = {}
+    for path in sorted(site.rglob("*.html")):
+        page = path.read_text(encoding="utf-8")
+        guarded = protect(page)
+        if guarded != page:
+            path.write_text(guarded, encoding="utf-8")
+        scripts.update(dict.fromkeys(map(_hash, inline_scripts(page))))
+        styles.update(dict.fromkeys(map(_hash, inline_styles(page))))
+    (site / "_headers").write_text(HEADERS.format(policy=_policy(scripts, styles)), encoding="utf-8")
+
+
 def protect(page: str) -> str:
     """The page with its Content-Security-Policy, which lets run what is written in the page now and nothing else."""
-    scripts = "".join(f" {_hash(text)}" for text in inline_scripts(page))
-    styles = "".join(f" {_hash(text)}" for text in re.findall(r"<style[^>]*>(.*?)</style>", page, re.S))
-    policy = POLICY.format(scripts=scripts, styles=styles)
+    policy = _policy(map(_hash, inline_scripts(page)), map(_hash, inline_styles(page)))
     meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-    return re.sub(r'(<meta charset="utf-8" ?/?>)', rf"\1\n{meta}", page, count=1)
+    page = re.sub(r'\n?<meta http-equiv="Content-Security-Policy"[^>]*>', "", page)
+    guarded, placed = re.subn(r'<meta charset="utf-8" ?/?>', rf"\g<0>\n{meta}", page, count=1)
+    return guarded if placed else meta + page
+
+
+def _policy(scripts: Iterable[str], styles: Iterable[str]) -> str:
+    return POLICY.format(scripts="".join(f" {s}" for s in scripts), styles="".join(f" {s}" for s in styles))
+
+
+def inline_styles(page: str) -> list[str]:
+    """The texts of the <style> elements in the page."""
+    return re.findall(r"<style[^>]*>(.*?)</style>", page, re.S)
 
 
 def inline_scripts(page: str) -> list[str]:
@@ -131,8 +164,7 @@ def _page(text: str, lang: str) -> str:
     soup = BeautifulSoup(ARTICLE.sub("<article></article>", text) if found else text, "html.parser")
     for tag in soup.select(",".join(GONE)):
         tag.decompose()
-    searching = soup.select_one("#search-results") is not None
-    _head(soup, searching)
+    _head(soup)
     for button in soup.select("button[title]"):
         button["aria-label"] = button["title"]
     for tag in soup.select("[title], [aria-label]"):
@@ -147,18 +179,14 @@ def _page(text: str, lang: str) -> str:
     return page.replace("<article></article>", article, 1)
 
 
-def _head(soup: BeautifulSoup, searching: bool) -> None:
+def _head(soup: BeautifulSoup) -> None:
     for extra in soup.select("meta[name=viewport]")[1:]:
         extra.decompose()
     for link in soup.select("link[rel=stylesheet]"):
         link.decompose()
     for script in soup.select("script"):
         source = str(script.get("src", ""))
-        if not source and THEIR_WORDS.search(script.get_text()) and script.get("type") is None:
-            keep = searching and "pagename" in script.get_text()
-        else:
-            keep = not THEIR_SCRIPTS.search(source) and (searching or not SEARCH_SCRIPTS.search(source))
-        if not keep:
+        if THEIR_SCRIPTS.search(source) or (not source and THEIR_WORDS.search(script.get_text())):
             script.decompose()
         elif source:
             script["defer"] = ""

@@ -15,6 +15,7 @@ from pathlib import Path
 from book import versions
 from book.address import open_in, repository, site_url
 from book.export import export
+from book.finish import finish, secure
 from book.languages import LANGUAGES, SPHINX, pick
 from book.paper import offer
 
@@ -61,6 +62,7 @@ def build(site: Path = SITE, *, strict: bool = True) -> None:
     _front_door(site)
     export(site)
     versions.sign(site)
+    secure(site)
     stamp.write_text(now)
     offer.fill(site)
     print(f"site: done in {time.monotonic() - began:.0f} s")
@@ -69,8 +71,6 @@ def build(site: Path = SITE, *, strict: bool = True) -> None:
 def build_language(lang: str, out: Path, *, strict: bool, only: str | None = None) -> int:
     """One language, in this process; `only` one page of it, for a quick look."""
     from jupyter_book.sphinx import build_sphinx
-
-    from book.finish import finish
 
     overrides = {"language": SPHINX[lang], "book_languages": list(LANGUAGES), "latex_individualpages": False}
     if only:
@@ -140,22 +140,18 @@ def _front_door(site: Path) -> None:
     """The page at / that lets the reader choose, and the way from /zh/ and /en/ to the cover."""
     import yaml
 
-    from book.finish import protect
-
     config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
     cover = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))["root"]
     page = (ROOT / "book" / "front" / "index.html").read_text(encoding="utf-8")
     for lang in LANGUAGES:
         page = page.replace(f"{{title_{lang}}}", pick(config["title"], lang))
         (site / lang / "index.html").write_text(
-            protect(
-                f'<!DOCTYPE html><html lang="{lang}"><meta charset="utf-8"><title>{pick(config["title"], lang)}</title>'
-                '<link rel="icon" href="_static/favicon.svg">'
-                f'<meta http-equiv="refresh" content="0; url={cover}.html"><a href="{cover}.html">{cover}</a></html>\n'
-            ),
+            f'<!DOCTYPE html><html lang="{lang}"><meta charset="utf-8"><title>{pick(config["title"], lang)}</title>'
+            '<link rel="icon" href="_static/favicon.svg">'
+            f'<meta http-equiv="refresh" content="0; url={cover}.html"><a href="{cover}.html">{cover}</a></html>\n',
             encoding="utf-8",
         )
-    (site / "index.html").write_text(protect(page.replace("{cover}", cover)), encoding="utf-8")
+    (site / "index.html").write_text(page.replace("{cover}", cover), encoding="utf-8")
     shutil.copyfile(ROOT / "book" / "front" / "front.js", site / "front.js")
 
 

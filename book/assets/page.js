@@ -1,4 +1,4 @@
-// What a page does besides being read: light and dark, the two tables of contents, search box, copy buttons.
+// What a page does besides being read: light and dark, the two tables of contents, copy buttons.
 (() => {
   "use strict";
   const root = document.documentElement;
@@ -51,28 +51,6 @@
   drawer(at(".primary-toggle"), at("#pst-primary-sidebar"), at("#pst-primary-sidebar-modal"), matchMedia("(min-width: 992px)"));
   drawer(at(".secondary-toggle"), at("#pst-secondary-sidebar"), at("#pst-secondary-sidebar-modal"), null);
 
-  // The search box: a button, or Ctrl+K (⌘K). Without it the form still leads to the search page.
-  const box = at("#pst-search-dialog");
-  if (box) {
-    const mac = /^(Mac|iP)/.test(navigator.platform);
-    const open = () => {
-      const field = at(".bd-search-container input") ?? box.querySelector("input");
-      if (box.contains(field) && !box.open) box.showModal();
-      field.select();
-      field.focus();
-    };
-    if (mac) all(".kbd-shortcut__modifier").forEach((key) => { if (key.textContent === "Ctrl") key.textContent = "⌘"; });
-    all(".search-button__button").forEach((button) => button.addEventListener("click", open));
-    box.addEventListener("click", (event) => { if (event.target === box) box.close(); });
-    addEventListener("keydown", (event) => {
-      if (event.key.toLowerCase() === "k" && (mac ? event.metaKey : event.ctrlKey) && !event.altKey && !event.shiftKey) {
-        event.preventDefault();
-        if (box.open) box.close(); else open();
-      }
-    });
-    if (at(".bd-search-container")) open();
-  }
-
   // The section being read is marked in the page's table of contents.
   const entries = new Map(all("#pst-page-toc-nav a[href^='#']").map((link) => [document.getElementById(decodeURIComponent(link.hash.slice(1))), link]));
   entries.delete(null);
@@ -114,11 +92,14 @@
     code.parentElement.append(button);
   }
 
-  // Whatever scrolls sideways can be reached and moved with the keyboard.
-  const wide = all(".bd-article pre, .katex-display, .pst-scrollable-table-container");
-  const reach = () => wide.forEach((box) => { if (box.scrollWidth > box.clientWidth) box.tabIndex = 0; else box.removeAttribute("tabindex"); });
-  addEventListener("load", reach);
-  addEventListener("resize", reach);
+  // Whatever scrolls sideways can be reached and moved with the keyboard. It is measured when it comes near.
+  const near = new IntersectionObserver((changes) => changes.forEach(({ isIntersecting, target }) => {
+    if (!isIntersecting) return;
+    if (target.scrollWidth > target.clientWidth) target.tabIndex = 0; else target.removeAttribute("tabindex");
+  }), { rootMargin: "300px" });
+  const watch = () => all(".bd-article pre, .katex-display, .pst-scrollable-table-container").forEach((box) => { near.unobserve(box); near.observe(box); });
+  watch();
+  addEventListener("resize", watch);
 
   // On paper nothing is folded.
   let folded = [];
