@@ -30,9 +30,9 @@ colab-drift: setup
 edges: setup
 	@$(PY) -m book.edges
 
-# For a laptop without network, all in one zip: make wheelhouse [FOR=win_amd64-3.12]
+# For laptops without network, all in one zip; they need the system and Python of this one
 wheelhouse: setup
-	@$(PY) -m book.wheelhouse $(if $(FOR),--for $(FOR))
+	@$(PY) -m book.wheelhouse
 
 # PDF and EPUB of each language and a zip of the site, into _site/files/
 book-files: site

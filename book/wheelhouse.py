@@ -1,12 +1,10 @@
-"""Everything for a laptop without network in one zip: python -m book.wheelhouse [--for win_amd64-3.12].
+"""Everything for a laptop without network in one zip: python -m book.wheelhouse.
 
 `wheels/` holds mha, torch, Jupyter and all they need, `zh/` and `en/` the notebooks, README.txt both languages'
-instructions. Made for this machine's system and Python, or for those named.
+instructions. It serves computers with the same system and Python as the one that made it.
 """
 
-import argparse
 import platform
-import re
 import shutil
 import subprocess
 import sys
@@ -47,17 +45,11 @@ The first cell of each notebook finds this book's mha in wheels, without a netwo
 """
 
 
-def fetch(wheels: Path, system: str | None = None, python: str | None = None) -> None:
+def fetch(wheels: Path) -> None:
     """Put mha, Jupyter and all they need into `wheels`, in the lock's versions. SystemExit with pip's words."""
-    ours = wheel(wheels)
-    foreign = ["--platform", system, "--python-version", python, "--only-binary=:all:"] if system and python else []
-    lock = wheels / "lock.txt"  # without torch where the system is another: its builds have other names there
-    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
-    lock.write_text("\n".join(line for line in lines if "==" in line), encoding="utf-8")
     command = [sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check", "-d", str(wheels),
-               "-c", str(lock), *foreign, str(ours), "jupyterlab"]  # fmt: skip
+               "-c", str(ROOT / "requirements.txt"), str(wheel(wheels)), "jupyterlab"]  # fmt: skip
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True)
-    lock.unlink()
     if done.returncode:
         raise SystemExit(f"wheelhouse: pip could not fetch everything\n{done.stderr[-2000:]}")
 
@@ -81,19 +73,13 @@ def pack(wheels: Path, target: Path, where: str, python: str) -> Path:
 
 
 def main() -> None:
-    here = f"{platform.system()}-{platform.machine()}".lower()
-    own = f"{sys.version_info.major}.{sys.version_info.minor}"
-    parser = argparse.ArgumentParser(prog="python -m book.wheelhouse", description=__doc__)
-    parser.add_argument("--for", dest="other", help="another system, as pip names it, and its Python: win_amd64-3.12")
-    other = parser.parse_args().other
-    where, _, python = (other or f"{here}-{own}").rpartition("-")
-    if other and not (where and re.fullmatch(r"3\.\d+", python)):
-        parser.error(f"--for must read SYSTEM-PYTHON, for example win_amd64-3.12, got {other}")
-    wheels = OUT / f"{where}-{python}"
+    where = f"{platform.system()}-{platform.machine()}".lower()
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    wheels = OUT / f"{where}-py{python}"
     shutil.rmtree(wheels, ignore_errors=True)
     wheels.mkdir(parents=True)
     print("wheelhouse: fetching; torch makes this a few minutes", flush=True)
-    fetch(wheels, *((where, python) if other else ()))
+    fetch(wheels)
     target = pack(wheels, OUT / f"mha-{version()}-{where}-py{python}.zip", where, python)
     print(f"wheelhouse: {target.relative_to(ROOT)}, {target.stat().st_size / 1e6:.0f} MB")
 

@@ -51,6 +51,11 @@ class Run:
         ]
 
 
+def place() -> torch.device:
+    """Where the two searches below run: on a GPU if there is one. Random numbers are drawn on the CPU all the same."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
 def train(h: int, *, steps: int = 250, B: int = 32, lr: float = 0.03, seed: int = 1) -> Run:
     """Train one layer of h heads, D_MODEL wide in all, on `circle`.
 
@@ -63,12 +68,14 @@ def train(h: int, *, steps: int = 250, B: int = 32, lr: float = 0.03, seed: int 
             p.zero_() if p.dim() == 1 else p.normal_(std=D_MODEL**-0.5, generator=generator)
     X, wanted = circle(256, torch.Generator().manual_seed(seed + 1))  # to look at, and for the final error
     random = _weights(layer, X)
+    layer = layer.to(place())
     adam = torch.optim.Adam(layer.parameters(), lr=lr)
     with one_thread(), torch.enable_grad():
         for _ in range(steps):
             adam.zero_grad()
-            error(layer, *circle(B, generator)).backward()
+            error(layer, *(x.to(place()) for x in circle(B, generator))).backward()
             adam.step()
+    layer = layer.cpu()
     with torch.no_grad():
         final = error(layer, X, wanted).item()
     return Run(h, layer, random, _weights(layer, X), final)
@@ -115,8 +122,9 @@ def closest(P: Tensor, d_ks: list[int], *, steps: int = 500, tries: int = 4, see
     n, widest = len(P), max(d_ks)
     generator = torch.Generator().manual_seed(seed)
     shape = (tries, len(d_ks), n, widest)
-    start = torch.randn((2, *shape), generator=generator, dtype=torch.float64)
-    mine = (torch.arange(widest) < torch.tensor(d_ks)[:, None]).to(P.dtype)[:, None]  # (len(d_ks), 1, widest)
+    start = torch.randn((2, *shape), generator=generator, dtype=torch.float64).to(place())
+    mine = (torch.arange(widest) < torch.tensor(d_ks)[:, None]).to(start)[:, None]  # (len(d_ks), 1, widest)
+    P = P.to(place())
     with one_thread(), torch.enable_grad():
         Q, K = (x.clone().requires_grad_() for x in start)
         adam = torch.optim.Adam([Q, K], lr=0.3)
@@ -128,6 +136,6 @@ def closest(P: Tensor, d_ks: list[int], *, steps: int = 500, tries: int = 4, see
             kl.sum().backward()
             adam.step()
             slower.step()
-    best = kl.detach().argmin(dim=0)
-    which = torch.arange(len(d_ks))
-    return kl.detach()[best, which], log_A.detach().exp()[best, which]
+    kl, A = kl.detach().cpu(), log_A.detach().exp().cpu()
+    best, which = kl.argmin(dim=0), torch.arange(len(d_ks))
+    return kl[best, which], A[best, which]

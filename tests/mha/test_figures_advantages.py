@@ -36,6 +36,18 @@ def drawn(fig: Figure, caplog: pytest.LogCaptureFixture) -> str:
     return f"{fig.get_suptitle()}\n{display.alt_text(fig)}"
 
 
+@pytest.mark.parametrize(
+    "search",
+    [lambda: tasks.closest(tasks.random_pattern(6, seed=0), [1, 2], steps=2), lambda: tasks.train(2, steps=2)],
+    ids=["closest", "train"],
+)
+def test_a_search_runs_wholly_where_a_gpu_would_be_and_comes_back_to_the_cpu(search, monkeypatch):
+    # "meta" stands in for a GPU: it refuses to meet a tensor of the CPU, and to hand back what it never computed
+    monkeypatch.setattr(tasks, "place", lambda: torch.device("meta"))
+    with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor"):
+        search()
+
+
 def test_a_player_wants_the_cards_of_both_neighbours_round_the_circle():
     X, wanted = tasks.circle(2, torch.Generator().manual_seed(0))
     cards = X[..., : tasks.CARD]
