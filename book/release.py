@@ -11,10 +11,11 @@ import re
 import shutil
 import subprocess
 import zipfile
+from fnmatch import fnmatch
 from pathlib import Path
 
 from book import site, versions
-from book.versions import DIST, FROZEN, ROOT, SUMS
+from book.versions import DIST, FROZEN, ROOT, SUMS, UNPUBLISHED
 
 BILL = ("--pyproject", "pyproject.toml", "--output-reproducible", "--of", "JSON", "requirements.txt")
 
@@ -49,12 +50,12 @@ def changes(number: str, changelog: str) -> str:
 
 
 def archive(folder: Path, file: Path, day: datetime.date) -> None:
-    """Zip a built site without what is hidden; the bytes depend on its content and the day alone."""
+    """Zip a built site without what is not published; the bytes depend on its content and the day alone."""
     stamp = (max(day.year, 1980), day.month, day.day, 0, 0, 0)
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as out:
         for path in sorted(folder.rglob("*")):
             name = path.relative_to(folder)
-            if path.is_file() and not any(part.startswith(".") for part in name.parts):
+            if path.is_file() and not any(fnmatch(part, left) for part in name.parts for left in UNPUBLISHED):
                 entry = zipfile.ZipInfo(name.as_posix(), stamp)
                 entry.external_attr, entry.compress_type = 0o644 << 16, zipfile.ZIP_DEFLATED
                 out.writestr(entry, path.read_bytes())

@@ -23,6 +23,7 @@ FROZEN = ROOT / "_build" / "frozen"  # the site of a release, whose pages know t
 DIST, SUMS = ROOT / "dist", "SHA256SUMS"
 BRANCH = os.environ.get("BOOK_BRANCH") or "gh-pages"
 FOLDER = re.compile(r"v\d+\.\d+")
+UNPUBLISHED = (".*", "jupyter_execute")  # the builders' notes to themselves
 KEPT = {".git", "wheels"}  # a reader's saved notebook asks for the wheel that it was made with
 MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
           "November", "December")  # strftime's depend on the locale  # fmt: skip
@@ -85,8 +86,7 @@ def lay(site: Path, published: Path, place: str = "") -> None:
         if old.name in KEPT or (not place and FOLDER.fullmatch(old.name)):
             continue
         shutil.rmtree(old) if old.is_dir() else old.unlink()
-    hidden = shutil.ignore_patterns(".*")  # Sphinx's notes to itself
-    shutil.copytree(site, target, ignore=hidden, dirs_exist_ok=True)
+    shutil.copytree(site, target, ignore=shutil.ignore_patterns(*UNPUBLISHED), dirs_exist_ok=True)
     (published / ".nojekyll").touch()  # folders that begin with _ are pages, too
     list_versions(published)
 

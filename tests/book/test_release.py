@@ -18,6 +18,8 @@ def frozen(tmp_path):
     (folder / "zh").mkdir(parents=True)
     (folder / "zh" / "index.html").write_text("多头", encoding="utf-8")
     (folder / ".digest").write_text("x")
+    (folder / "jupyter_execute").mkdir()
+    (folder / "jupyter_execute" / "a.png").touch()
     return folder
 
 

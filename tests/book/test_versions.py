@@ -23,6 +23,8 @@ def site(folder, text, number, day):
     (folder / "wheels").mkdir()
     (folder / "wheels" / f"{number}.whl").write_text(number)
     (folder / ".digest").write_text("x")
+    (folder / "jupyter_execute").mkdir()
+    (folder / "jupyter_execute" / "a.png").touch()
     versions.sign(folder, number, day)
     return folder
 
@@ -81,7 +83,14 @@ def test_what_the_newest_no_longer_has_goes_and_nothing_hidden_is_published(tmp_
     versions.lay(old, published)
     versions.lay(site(tmp_path / "b", "new", "0.2.0", NEW), published)
     assert not (published / "zh" / "gone.html").exists()
-    assert [path.name for path in published.iterdir() if path.name.startswith(".")] == [".nojekyll"]
+    assert {path.name for path in published.iterdir()} == {
+        "zh",
+        "en",
+        "wheels",
+        "version.json",
+        "versions.html",
+        ".nojekyll",
+    }
 
 
 def test_a_patch_replaces_the_frozen_version_it_mends(tmp_path):
