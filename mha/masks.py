@@ -56,7 +56,7 @@ def check_mask(mask: Tensor, shape: tuple[int, ...]) -> Tensor:
         why = "a floating mask is added to the scores elsewhere, and 0/1 would then mask nothing"
         use = "use mask.bool(), or mask == 0 for one that holds 0 and -inf"
         raise TypeError(f"mask must be boolean or 0/1 integer (non-zero = may attend), got {mask.dtype}: {why}; {use}")
-    sizes = zip(reversed(mask.shape), reversed(shape), strict=False)
+    sizes = zip(reversed(mask.shape), reversed(shape))  # noqa: B905 (torch 2.4's compiler reads strict=False as True)
     fits = len(shape) >= mask.dim() and all(m in (1, n) for m, n in sizes)
     if not fits or 2 < mask.dim() < len(shape):
         names = "(B, h, L, S)" if len(shape) == 4 else "(…, L, S)"
