@@ -45,8 +45,8 @@ def card(book: str, title: str, question: str, lang: str, page: str = "") -> byt
     return stored.getvalue()
 
 
-def icon(pixels: int) -> bytes:
-    """The book's sign, three bars, as a square PNG."""
+def icon(pixels: int, kind: str = "PNG") -> bytes:
+    """The book's sign, three bars, as a square PNG or ICO."""
     scale = pixels * 4 // 32 * 32
     image = Image.new("RGB", (scale, scale), GROUND)
     draw = ImageDraw.Draw(image)
@@ -54,7 +54,7 @@ def icon(pixels: int) -> bytes:
         corner = [round(v * scale / 32) for v in (4 + 9 * i, 6, 10 + 9 * i, 26)]
         draw.rounded_rectangle(corner, radius=scale // 20, fill=COLOURS[letter])
     stored = io.BytesIO()
-    image.resize((pixels, pixels), Image.Resampling.LANCZOS).save(stored, "PNG", optimize=True)
+    image.resize((pixels, pixels), Image.Resampling.LANCZOS).save(stored, kind)
     return stored.getvalue()
 
 

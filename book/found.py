@@ -105,6 +105,17 @@ def address(site: str, lang: str, name: str) -> str:
     return f"{site}{lang}/{name}.html"
 
 
+def meta(kind: str, name: str, content: str) -> str:
+    """A <meta>; `kind` is "name" or "property"."""
+    return f'<meta {kind}="{name}" content="{escape(content)}">'
+
+
+def link(relation: str, there: str, language: str = "") -> str:
+    """A <link> to a whole address, in `language` if that is said."""
+    spoken = f' hreflang="{language}"' if language else ""
+    return f'<link rel="{relation}"{spoken} href="{escape(there)}">'
+
+
 def alternates(site: str, name: str, cover: bool) -> list[tuple[str, str]]:
     """(hreflang, address) of a page's languages; who reads neither gets the front door or the English page."""
     pairs = [(HREFLANG[lang], address(site, lang, name)) for lang in LANGUAGES]
@@ -152,29 +163,25 @@ def _card_address(site: str, lang: str, name: str) -> str:
     return f"{site}{lang}/cards/{_base(name)}.png"
 
 
-def _meta(kind: str, name: str, content: str) -> str:
-    return f'<meta {kind}="{name}" content="{escape(content)}">'
-
-
 def _names(page: dict[str, Any], lang: str) -> Iterator[str]:
-    yield _meta("name", "description", page["description"])
-    yield _meta("property", "og:type", "book" if page["cover"] else "article")
-    yield _meta("property", "og:site_name", page["book"])
-    yield _meta("property", "og:title", page["title"])
-    yield _meta("property", "og:description", page["description"])
-    yield _meta("property", "og:locale", LOCALE[lang])
+    yield meta("name", "description", page["description"])
+    yield meta("property", "og:type", "book" if page["cover"] else "article")
+    yield meta("property", "og:site_name", page["book"])
+    yield meta("property", "og:title", page["title"])
+    yield meta("property", "og:description", page["description"])
+    yield meta("property", "og:locale", LOCALE[lang])
     for other in LANGUAGES:
         if other != lang:
-            yield _meta("property", "og:locale:alternate", LOCALE[other])
+            yield meta("property", "og:locale:alternate", LOCALE[other])
 
 
 def _addresses(page: dict[str, Any], lang: str, site: str) -> Iterator[str]:
     for code, there in alternates(site, page["name"], page["cover"]):
-        yield f'<link rel="alternate" hreflang="{code}" href="{escape(there)}">'
-    yield _meta("property", "og:url", address(site, lang, page["name"]))
-    yield _meta("property", "og:image", _card_address(site, lang, page["name"]))
-    yield _meta("property", "og:image:type", "image/png")
-    yield _meta("property", "og:image:width", str(cards.SIZE[0]))
-    yield _meta("property", "og:image:height", str(cards.SIZE[1]))
-    yield _meta("property", "og:image:alt", page["book"] + pick("： | : ", lang) + page["title"])
-    yield _meta("name", "twitter:card", "summary_large_image")
+        yield link("alternate", there, code)
+    yield meta("property", "og:url", address(site, lang, page["name"]))
+    yield meta("property", "og:image", _card_address(site, lang, page["name"]))
+    yield meta("property", "og:image:type", "image/png")
+    yield meta("property", "og:image:width", str(cards.SIZE[0]))
+    yield meta("property", "og:image:height", str(cards.SIZE[1]))
+    yield meta("property", "og:image:alt", page["book"] + pick("： | : ", lang) + page["title"])
+    yield meta("name", "twitter:card", "summary_large_image")

@@ -14,9 +14,10 @@ from pathlib import Path
 
 from book import versions
 from book.address import open_in, repository, site_url
+from book.door import build_door
 from book.export import export
 from book.finish import finish, secure
-from book.languages import LANGUAGES, SPHINX, pick
+from book.languages import LANGUAGES, SPHINX
 from book.paper import offer
 
 ROOT = Path(__file__).parent.parent
@@ -59,7 +60,7 @@ def build(site: Path = SITE, *, strict: bool = True) -> None:
             raise SystemExit(
                 "\n".join(tail) + f"\nsite: the {lang} build failed; the whole log is in {logs[lang].relative_to(ROOT)}"
             )
-    _front_door(site)
+    build_door(site)
     export(site)
     versions.sign(site)
     secure(site)
@@ -114,6 +115,19 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
         """Say nothing about each request."""
 
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Where nothing is, the site's own page says so, as on a host."""
+        lost = Path(self.directory) / "404.html"
+        if code != 404 or not lost.exists():
+            return super().send_error(code, message, explain)
+        body = lost.read_bytes()
+        self.send_response(404)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
 
 def _start(lang: str, out: Path, log: Path, strict: bool) -> "subprocess.Popen[bytes]":
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -134,25 +148,6 @@ def _progress(logs: dict[str, Path], began: float) -> None:
         print(f"\r{line:<150}", end="", flush=True)
     elif int(time.monotonic() - began) % 15 == 0:
         print(line, flush=True)
-
-
-def _front_door(site: Path) -> None:
-    """The page at / that lets the reader choose, and the way from /zh/ and /en/ to the cover."""
-    import yaml
-
-    config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
-    cover = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))["root"]
-    page = (ROOT / "book" / "front" / "index.html").read_text(encoding="utf-8")
-    for lang in LANGUAGES:
-        page = page.replace(f"{{title_{lang}}}", pick(config["title"], lang))
-        (site / lang / "index.html").write_text(
-            f'<!DOCTYPE html><html lang="{lang}"><meta charset="utf-8"><title>{pick(config["title"], lang)}</title>'
-            '<link rel="icon" href="_static/favicon.svg">'
-            f'<meta http-equiv="refresh" content="0; url={cover}.html"><a href="{cover}.html">{cover}</a></html>\n',
-            encoding="utf-8",
-        )
-    (site / "index.html").write_text(page.replace("{cover}", cover), encoding="utf-8")
-    shutil.copyfile(ROOT / "book" / "front" / "front.js", site / "front.js")
 
 
 def main() -> None:

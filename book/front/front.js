@@ -1,10 +1,18 @@
-// The reader chooses a language; the choice (or the browser's language) is marked and first in the tab order.
-const links = [...document.querySelectorAll("[data-language]")];
-let kept = null;
-try { kept = localStorage.getItem("mha-language"); } catch { /* private mode */ }
-const wanted = kept ?? (navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en");
-for (const link of links) {
-  const language = link.dataset.language;
-  if (language === wanted) { link.classList.add("chosen"); link.parentElement.prepend(link); }
-  link.addEventListener("click", () => { try { localStorage.setItem("mha-language", language); } catch { /* private mode */ } });
+// The door opens by itself for a reader who chose a language before, or whose browser asks for one that is here.
+// It leaves no trace in the history, so that Back leads out of the book. Everybody else chooses.
+{
+  const links = [...document.querySelectorAll("[data-language]")];
+  let kept = null;
+  try { kept = localStorage.getItem("mha-language"); } catch { /* private mode */ }
+  const wishes = [kept, ...navigator.languages.map((wish) => wish.toLowerCase().split("-")[0])];
+  const wanted = wishes.map((wish) => links.find((link) => link.dataset.language === wish)).find(Boolean);
+  if (wanted) location.replace(wanted.href);
+  for (const link of links) {
+    link.addEventListener("click", (event) => {
+      try { localStorage.setItem("mha-language", link.dataset.language); } catch { /* private mode */ }
+      if (event.ctrlKey || event.metaKey || event.shiftKey) return; // another tab
+      event.preventDefault();
+      location.replace(link.href);
+    });
+  }
 }

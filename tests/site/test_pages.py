@@ -73,15 +73,6 @@ def test_both_languages_have_the_same_sections_and_the_switch_leads_there_and_ba
     assert ids["zh"] == ids["en"]
 
 
-def test_the_front_door_lets_the_reader_choose_and_remembers(visit):
-    tab = visit("", locale="en-US")
-    assert tab.locator("nav a").first.get_attribute("data-language") == "en"
-    tab.locator("[data-language=zh]").click()
-    tab.wait_for_url("**/zh/chapters/cover.html")
-    tab.goto(tab.url.split("/zh/")[0] + "/")
-    assert tab.locator("nav a").first.get_attribute("data-language") == "zh"
-
-
 @pytest.mark.parametrize("lang", LANGUAGES)
 def test_the_language_folder_opens_on_the_cover(visit, lang):
     tab = visit(f"{lang}/")
