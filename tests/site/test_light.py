@@ -14,11 +14,11 @@ BUDGET = 250 * 1024
 
 
 @pytest.fixture
-def fetched(visit):
+def fetched(visit, address):
     """Open a page as a phone does and weigh everything it asks for, text as a compressing server sends it."""
 
     def weigh(path):
-        tab = visit("", viewport={"width": 390, "height": 844})
+        tab = visit("versions.html", viewport={"width": 390, "height": 844})
         total = {}
 
         def add(response):
@@ -27,7 +27,7 @@ def fetched(visit):
             total[response.url] = len(gzip.compress(body, 6)) if text else len(body)
 
         tab.on("response", add)
-        tab.goto(tab.url + path, wait_until="networkidle")
+        tab.goto(f"{address}/{path}", wait_until="networkidle")
         return total
 
     return weigh
@@ -50,14 +50,14 @@ def test_one_stylesheet_no_font_file_and_no_script_that_blocks(visit, lang, page
 
 
 @pytest.mark.parametrize(("lang", "page"), EVERY)
-def test_nothing_jumps_while_a_page_loads_and_is_read(visit, lang, page):
-    tab = visit("", viewport={"width": 390, "height": 844})
+def test_nothing_jumps_while_a_page_loads_and_is_read(visit, address, lang, page):
+    tab = visit("versions.html", viewport={"width": 390, "height": 844})
     tab.add_init_script(
         """window.jumps = []; new PerformanceObserver(list => {
             for (const e of list.getEntries()) jumps.push([e.value, e.sources.map(s => s.node?.outerHTML)])
         }).observe({type: 'layout-shift', buffered: true})"""
     )
-    tab.goto(tab.url + f"{lang}/{page}", wait_until="load")
+    tab.goto(f"{address}/{lang}/{page}", wait_until="load")
     tab.evaluate("""async () => {
         for (let y = 0; y < document.body.scrollHeight; y += 800) {
             scrollTo(0, y);
