@@ -35,7 +35,7 @@ def padding_mask(lengths: Tensor | list[int], S: int) -> Tensor:
     [[[[1, 0, 0]]], [[[1, 1, 1]]]]
     """
     _check_length("S", S)
-    lengths = torch.as_tensor(lengths)
+    lengths = lengths if isinstance(lengths, Tensor) else torch.as_tensor(lengths)
     if lengths.dim() != 1 or lengths.dtype not in INTEGERS:
         shape = tuple(lengths.shape)
         raise ValueError(f"lengths must be a row of integers, one a sample, got {lengths.dtype} of shape {shape}")

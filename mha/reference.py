@@ -23,7 +23,7 @@ def attention(Q: ArrayLike, K: ArrayLike, V: ArrayLike, allowed: ArrayLike | Non
     weights, out = np.zeros((L, S)), np.zeros((L, v.shape[1]))
     for i in range(L):
         score = {j: sum(q[i, c] * k[j, c] for c in range(d_k)) / math.sqrt(d_k) for j in range(S) if may[i, j]}
-        top = max(score.values(), default=0.0)
+        top = max(score.values(), default=0.0)  # without a key nothing uses it
         total = sum(math.exp(s - top) for s in score.values())
         for j, s in score.items():
             weights[i, j] = math.exp(s - top) / total

@@ -125,15 +125,41 @@ def test_what_a_cache_gave_is_never_changed_later():
 
 
 def test_a_cache_copies_nothing_while_it_has_room():
-    with torch.no_grad():
-        for cache, moves in ((KVCache(capacity=100), 1), (KVCache(), 6)):  # room for 2, 6, 14, 30, 62, 126
-            places = set()
-            for _ in range(100):
-                K, _ = cache.append(torch.ones(1, 1, 1, 2), torch.ones(1, 1, 1, 2))
-                places.add(K.untyped_storage().data_ptr())
-                kept = K  # alive, so that no place is used twice by chance
-            assert len(places) <= moves + 1
-            assert kept.shape == (1, 1, 100, 2)
+    for cache, moves in ((KVCache(capacity=100), 1), (KVCache(), 6)):  # room for 2, 6, 14, 30, 62, 126
+        one = torch.ones(1, 1, 1, 2)
+        with torch.no_grad():
+            given = [cache.append(one, one) for _ in range(100)]  # all alive, so that no place is used twice
+        assert len({K.untyped_storage().data_ptr() for K, _ in given}) == moves
+        assert len({V.untyped_storage().data_ptr() for _, V in given}) == moves
+        assert given[-1][0].shape == (1, 1, 100, 2)
+
+
+@pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
+def test_a_cache_keeps_copies_of_what_it_was_given(mode):
+    with mode():
+        K, V, cache = torch.ones(1, 1, 1, 2), torch.ones(1, 1, 1, 2), KVCache()
+        cache.append(K, V)
+        K.zero_(), V.zero_()
+        held = cache.append(K, V)
+    assert [x[..., 0].flatten().tolist() for x in held] == [[1, 0], [1, 0]]
+
+
+@pytest.mark.parametrize("lead", [(), (2,), (2, 1, 3, 1)], ids=str)
+@pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
+def test_keys_and_values_may_have_any_leading_dimensions(mode, lead):
+    K, V = torch.randn(*lead, 5, 3), torch.randn(*lead, 5, 2)
+    for capacity in (None, 5):
+        with mode():
+            cache = KVCache(capacity)
+            for k, v in zip(K.split(2, dim=-2), V.split(2, dim=-2), strict=True):
+                K_all, V_all = cache.append(k, v)
+        assert torch.equal(K_all, K)
+        assert torch.equal(V_all, V)
+
+
+def test_a_cache_may_hold_a_single_token():
+    cache = KVCache(capacity=1)
+    assert cache.append(torch.ones(1, 1, 1, 2), torch.ones(1, 1, 1, 2))[0].shape == (1, 1, 1, 2)
 
 
 # refusals: each leaves the cache as it was

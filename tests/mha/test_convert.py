@@ -74,9 +74,11 @@ def test_training_and_dropout_travel_along(training):
     assert (theirs.training, theirs.dropout, theirs.batch_first) == (training, 0.5, True)
 
 
-@pytest.mark.parametrize("used", [{"kdim": 3}, {"vdim": 3}, {"add_bias_kv": True}, {"add_zero_attn": True}], ids=str)
+@pytest.mark.parametrize(
+    "used", [{"kdim": 3}, {"vdim": 3}, {"add_bias_kv": True}, {"add_zero_attn": True}, {"kdim": 3, "vdim": 3}], ids=str
+)
 def test_options_of_torch_without_a_counterpart_are_refused(used):
-    (name,) = used
+    name = ", ".join(used)
     message = "module must be without kdim, vdim, add_bias_kv, add_zero_attn, which mha does not have, got one with"
     with assert_refused(ValueError, f"{message} {name}"):
         from_torch(nn.MultiheadAttention(4, 2, **used))

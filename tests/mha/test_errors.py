@@ -240,6 +240,8 @@ def test_the_function_needs_a_length_and_a_width(name, shape):
 def test_the_functions_keys_are_as_wide_as_its_queries():
     with assert_refused(ValueError, "K must be as wide as Q: d_k = 4, got K (2, 3)"):
         scaled_dot_product_attention(zeros(2, 4), zeros(2, 3), zeros(2, 4))
+    with assert_refused(ValueError, "K must be as wide as Q: d_k = 4, got K (5, 2, 3)"):
+        scaled_dot_product_attention(zeros(5, 2, 4), zeros(5, 2, 3), zeros(5, 2, 4))
 
 
 def test_the_functions_values_are_as_long_as_its_keys():

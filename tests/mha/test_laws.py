@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass
 from itertools import product
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -19,10 +20,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from mha import MultiHeadAttention, causal_mask, reference, scaled_dot_product_attention, steps
+from mha import MultiHeadAttention, causal_mask, padding_mask, reference, scaled_dot_product_attention, steps
 from mha import attention as attention_module
 from tests.mha.paths import (
     ALL,
+    API,
     TORCH,
     WEIGHTS,
     allow,
@@ -618,6 +620,52 @@ def test_the_function_broadcasts_its_leading_dimensions():
             expected, expected_weights = reference.attention(array(Q[i, 0]), array(K[j]), array(V[0]), allowed.numpy())
             assert_near(output[i, j], torch.from_numpy(expected))
             assert_near(weights[i, j], torch.from_numpy(expected_weights))
+
+
+def test_the_function_broadcasts_to_the_leading_dimensions_of_the_values():
+    mask = torch.tensor([[[True, False]], [[False, True]]])  # (2, L, S)
+    V = torch.tensor([[[1.0], [2.0]], [[3.0], [4.0]]])
+    output, _ = scaled_dot_product_attention(torch.zeros(1, 1), torch.zeros(2, 1), V, mask)
+    assert output.flatten().tolist() == [1, 4]
+
+
+def test_the_function_looks_ahead_unless_told_not_to():
+    V = torch.tensor([[1.0], [3.0]])
+    assert scaled_dot_product_attention(torch.zeros(2, 1), torch.zeros(2, 1), V)[0].flatten().tolist() == [2, 2]
+
+
+@on(API)
+def test_masks_are_made_where_the_queries_are(path):
+    attention, X = identity(1), rows([1.0, 3.0])
+    with torch.device("meta"):  # what is made without a device would be made there
+        output, _ = path(attention, X, mask=torch.ones(2, 2, dtype=torch.bool, device="cpu"), is_causal=True)
+        alone, _ = path(attention, X, is_causal=True)
+    assert output.device.type == alone.device.type == "cpu"
+    assert torch.equal(output, alone)
+
+
+def test_padding_is_told_where_the_lengths_are():
+    with torch.device("meta"):
+        assert padding_mask(torch.tensor([1], device="cpu"), 2).device.type == "cpu"
+
+
+def test_the_reference_computes_in_float64_whatever_it_is_given():
+    Q = np.array([[1.0]], dtype=np.float16)
+    K, V = np.array([[0.1], [0.2]], dtype=np.float16), np.array([[1.0], [2.0]], dtype=np.float16)
+    exact = reference.attention(*(x.astype(np.float64) for x in (Q, K, V)))[0]
+    assert reference.attention(Q, K, V)[0].tolist() == exact.tolist()
+    W = dict.fromkeys(("W_Q", "W_K", "W_V", "W_O"), np.array([[0.3]], dtype=np.float16))
+    wide = {name: value.astype(np.float64) for name, value in W.items()}
+    made = reference.multi_head_attention(Q[None], K[None], V[None], W, 1)[0]
+    assert (
+        made.tolist()
+        == reference.multi_head_attention(*(x[None].astype(float) for x in (Q, K, V)), wide, 1)[0].tolist()
+    )
+
+
+def test_a_layer_says_its_sizes():
+    attention = MultiHeadAttention(6, 4, d_k=2, d_v=3, kv_heads=2, dropout=0.5)
+    assert attention.extra_repr() == "d_model=6, h=4, kv_heads=2, d_k=2, d_v=3, dropout=0.5"
 
 
 def test_device_and_dtype_reach_every_parameter():
