@@ -21,6 +21,8 @@ from book.styles import bundle, formula_letters, names, script_names
 ASSETS = Path(__file__).parent / "assets"
 OWN = ("icons.css", "page.js")  # what the theme's icons and scripts did, without their weight
 ARTICLE = re.compile(r"<article class=\"bd-article\">.*</article>", re.S)
+# Q, W_K, … as code in prose: they wear the colours of figures and formulas
+CHIP = re.compile(r'<code class="([^"]*literal[^"]*)">(<span class="pre">(?:W_)?)([QKVO])(?=</span></code>)')
 # What the theme puts on a page and this book has no use for
 GONE = (
     "noscript", ".pst-async-banner-revealer", "#pst-header", "#jb-print-docs-body", "#ethical-ad-placement",
@@ -165,6 +167,8 @@ def _page(text: str, lang: str) -> str:
     for tag in soup.select(",".join(GONE)):
         tag.decompose()
     _head(soup)
+    for column in soup.select("#pst-primary-sidebar"):
+        column["role"], column["aria-label"] = "complementary", pick("目录 | Contents", lang)
     for button in soup.select("button[title]"):
         button["aria-label"] = button["title"]
     for tag in soup.select("[title], [aria-label]"):
@@ -209,6 +213,7 @@ def _article(article: str) -> str:
         return f'<img {how} decoding="async" {match[1]}'
 
     article = re.sub(r"<img (?![^>]*loading=)([^>]*>)", image, article)
+    article = CHIP.sub(r'<code class="\1 mha-chip-\3">\2\3', article)
     return re.sub(
         r'(<div class="[^"]*highlight-([\w-]+)[^"]*"><div class="highlight"><pre)>(.*?)</pre>',
         _code,

@@ -86,7 +86,8 @@ def keep_punctuation(doctree: nodes.document) -> None:
         after = formula.next_node(siblings=True, descend=False)
         if isinstance(after, nodes.Text) and after[:1] in CLOSING and len(formula.astext()) <= SHORT:
             formula["after"] = after[0]
-            formula.parent.replace(after, nodes.Text(after[1:]))
+            place = formula.parent.index(formula) + 1  # by place: a paragraph may hold the same text twice
+            formula.parent[place] = nodes.Text(after[1:])
 
 
 def visit_inline(translator: Any, node: nodes.math) -> None:

@@ -101,8 +101,12 @@
   watch();
   addEventListener("resize", watch);
 
-  // On paper nothing is folded.
+  // On paper nothing is folded and the ground is white.
   let folded = [];
-  addEventListener("beforeprint", () => { folded = all("details:not([open])"); folded.forEach((box) => { box.open = true; }); });
-  addEventListener("afterprint", () => folded.forEach((box) => { box.open = false; }));
+  addEventListener("beforeprint", () => {
+    folded = all("details:not([open])");
+    folded.forEach((box) => { box.open = true; });
+    root.dataset.theme = "light";
+  });
+  addEventListener("afterprint", () => { folded.forEach((box) => { box.open = false; }); paint(root.dataset.mode); });
 })();

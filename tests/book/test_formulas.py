@@ -49,6 +49,15 @@ def test_no_line_starts_with_the_comma_after_a_short_formula(monkeypatch, tex, a
     assert document[0][2].astext() == left
 
 
+def test_a_comma_is_tied_to_the_formula_before_it_not_to_a_like_one_elsewhere():
+    long, short = nodes.math("", "x" * 40), nodes.math("", "x")
+    document = new_document("page")
+    document += nodes.paragraph("", "", long, nodes.Text("，"), short, nodes.Text("，"))
+    formulas.keep_punctuation(document)
+    assert [node.astext() for node in document[0]] == ["x" * 40, "，", "x", ""]
+    assert short["after"] == "，"
+
+
 @pytest.mark.parametrize(
     ("tex", "text"),
     [
