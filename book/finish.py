@@ -213,6 +213,7 @@ def _article(article: str) -> str:
         return f'<img {how} decoding="async" {match[1]}'
 
     article = re.sub(r"<img (?![^>]*loading=)([^>]*>)", image, article)
+    article = re.sub(r'(<span class="pre">)([^<]{16,})(?=</span>)', _breakable, article)
     article = CHIP.sub(r'<code class="\1 mha-chip-\3">\2\3', article)
     return re.sub(
         r'(<div class="[^"]*highlight-([\w-]+)[^"]*"><div class="highlight"><pre)>(.*?)</pre>',
@@ -220,6 +221,11 @@ def _article(article: str) -> str:
         article,
         flags=re.S,
     )
+
+
+def _breakable(match: re.Match[str]) -> str:
+    """Long names in prose break after a separator rather than before the comma that follows them."""
+    return match[1] + re.sub(r"(?<=\w)([/_.#=(]|-)(?=\w)", r"\1<wbr>", match[2])
 
 
 def _code(match: re.Match[str]) -> str:

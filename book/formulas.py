@@ -18,7 +18,7 @@ from sphinx.util.math import get_node_equation_number
 
 LETTER = re.compile(r'<span class="mord mathnormal( mtight)?"( style="[^"]*")?>([QKVO])</span>')
 CLOSING = set("，。；：、！？）”’》,.;:!?)]")
-SHORT = 24  # characters of TeX: longer formulas may break inside instead
+SHORT = 24  # characters to be seen: longer formulas may break inside instead
 SIGNS = {
     "cdot": "·", "times": "×", "infty": "∞", "sum": "∑", "le": "≤", "ge": "≥", "ne": "≠", "dots": "…", "cdots": "⋯",
     "top": "ᵀ", "to": "→", "rightarrow": "→", "downarrow": "↓", "left": "", "right": "", "bigl": "", "bigr": "",
@@ -84,10 +84,11 @@ def keep_punctuation(doctree: nodes.document) -> None:
     """Tie the punctuation after a short inline formula to it: no line may start with a comma."""
     for formula in list(doctree.findall(nodes.math)):
         after = formula.next_node(siblings=True, descend=False)
-        if isinstance(after, nodes.Text) and after[:1] in CLOSING and len(formula.astext()) <= SHORT:
-            formula["after"] = after[0]
+        if isinstance(after, nodes.Text) and after[:1] in CLOSING and len(as_text(formula.astext())) <= SHORT:
+            marks = len(after) - len(after.lstrip("".join(CLOSING)))
+            formula["after"] = after[:marks]
             place = formula.parent.index(formula) + 1  # by place: a paragraph may hold the same text twice
-            formula.parent[place] = nodes.Text(after[1:])
+            formula.parent[place] = nodes.Text(after[marks:])
 
 
 def visit_inline(translator: Any, node: nodes.math) -> None:

@@ -32,6 +32,7 @@ def test_a_mistake_in_tex_is_told():
     ("tex", "after", "page", "left"),
     [
         ("x", "，得", '<span class="mha-tied">f，</span>', "得"),
+        ("x", "）。得", '<span class="mha-tied">f）。</span>', "得"),
         ("x", " 得", "f", " 得"),
         ("x" * 40, "，得", "f", "，得"),
     ],
