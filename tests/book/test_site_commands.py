@@ -1,13 +1,16 @@
 """The commands behind make: they say what they do, and heal."""
 
 import os
+import re
 import shutil
 import socket
 import subprocess
 import sys
 import urllib.request
+from importlib.metadata import metadata
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 from book.notebooks import ROOT
 from book.site import digest
@@ -91,3 +94,16 @@ def test_a_busy_port_is_passed_over_and_the_address_printed(tmp_path):
         finally:
             server.terminate()
             server.wait()
+
+
+def test_the_lock_installs_on_every_python_that_the_setup_accepts():
+    lock = re.findall(r"^([\w.-]+)==", (ROOT / "requirements.txt").read_text(), re.MULTILINE)
+    assert "torch" in lock
+    accepted = ("3.11.2", "3.12.0", "3.13.0")  # 3.11.2 is Debian 12's
+    refusing = [
+        (name, asked, python)
+        for name, asked in ((name, metadata(name).get("Requires-Python") or "") for name in lock)
+        for python in accepted
+        if python not in SpecifierSet(asked)
+    ]
+    assert refusing == []
