@@ -31,10 +31,9 @@ function largest(tensor) {
 // Tensors that are compared share one scale of shades: what shrinks also pales.
 const SCALE_OF = { Q_heads: "Q", K_heads: "K", V_heads: "V", heads: "V", concat: "V", scores: "raw", contributions: "output", W_K: "W_Q", W_V: "W_Q", W_O: "W_Q" };
 
-// Where the piece (row r, block j) of an (L, h·d_k) matrix stands after the split: [head, row].
-const splitTo = (r, j, L, h, wrong) => (wrong ? [Math.floor((r * h + j) / L), (r * h + j) % L] : [j, r]);
-// Where the piece (head i, row r) stands after the merge: [row, block].
-const mergeTo = (i, r, L, h, wrong) => (wrong ? [Math.floor((i * L + r) / h), (i * L + r) % h] : [r, i]);
+// Piece j (a head's share) of row r of an (L, h·d) matrix is this [head, row] of the (h, L, d) one: before or after a
+// transpose, or where a view alone puts it.
+const piece = (r, j, L, h, viewed) => (viewed ? [Math.floor((r * h + j) / L), (r * h + j) % L] : [j, r]);
 
 // ── Layout: which matrices a step shows, and where ───────────────────────────────────────────────
 
@@ -246,7 +245,7 @@ function makeLab(root, first, host) {
       tick("scale", (scale) => change({ scale })),
       choice("mask", ["none", "causal", "padding", "drawn"].map((mask) => [mask, say(mask)]), chooseMask),
       slider("real", 0, 16, 1, () => change({ padding: Number(controls.real.range.value) })),
-      choice("weights", ["random", "identity", "trained", "given"].map((kind) => [kind, say(kind)]), chooseWeights),
+      choice("weights", ["random", "identity", "trained", "given"].map((kind) => [kind, say(kind)]), (weights) => change({ weights })),
       button("roll", () => change({ seed: state.seed + 1 }))),
     node("fieldset", { className: "mha-lab-breaks" }, node("legend", { textContent: say("breaks") }),
       ...BREAKS.map((key) => tick(key, () => change({ breaks: BREAKS.filter((name) => controls[name].checked) })))));
@@ -274,7 +273,7 @@ function makeLab(root, first, host) {
   function change(patch, { stay = false, whole = false, quiet = false } = {}) {
     const result = clean(whole ? patch : { ...state, ...patch }, host.given);
     const moved = state && result.state.step !== state.step;
-    if (state && result.state.weights === "trained" && !trained) { fetchTrained(patch, whole); return; }
+    if (state && result.state.weights === "trained" && !trained) { fetchTrained(patch, { whole, quiet }); return; }
     state = result.state;
     if (whole || result.said.length || !quiet) notice(result.said.map((pair) => pair[lang]));
     if (moved) { at = null; hover = null; }
@@ -284,9 +283,9 @@ function makeLab(root, first, host) {
     refresh();
   }
 
-  function fetchTrained(patch, whole) {
+  function fetchTrained(patch, how) {
     notice([say("waiting")]);
-    host.trained().then((data) => { trained = data; change(patch, { whole }); }, () => { notice([say("failed")]); refresh(); });
+    host.trained().then((data) => { trained = data; change(patch, how); }, () => { notice([say("failed")]); refresh(); });
   }
 
   function compute() {
@@ -306,16 +305,14 @@ function makeLab(root, first, host) {
     const patch = { mask };
     if (mask === "drawn") {
       const L = state.tokens.length;
-      patch.drawn = [...Array(L).keys()].map((r) => [...Array(L).keys()].map((c) => Number(allowed(state.head, r, c))));
+      patch.drawn = [...Array(L).keys()].map((r) => [...Array(L).keys()].map((c) => Number(allowed(r, c))));
       if (!perPair(STEPS[state.step].tensors[0])) patch.step = 4;
     }
     change(patch);
     if (mask === "drawn") notice([say("drawing")]);
   }
 
-  function chooseWeights(weights) { change({ weights }); }
-
-  const allowed = (head, r, c, T = right) => Boolean(T.allowed.data[T.allowed.shape.length === 3 ? flat(T.allowed, [T.allowed.shape[0] > 1 ? head : 0, r, c]) : flat(T.allowed, [r, c])]);
+  const allowed = (r, c) => Boolean(right.allowed.data[r * state.tokens.length + c]);
 
   function togglePair(r, c) {
     const drawn = state.drawn.map((line) => [...line]);
@@ -346,7 +343,7 @@ function makeLab(root, first, host) {
     controls.unit.value = state.unit;
     setSlider("h", h, String(h), fixed);
     setSlider("d_k", Math.max(WIDTHS.indexOf(d_k), 0), String(d_k), fixed);
-    widthOut.textContent = fixed ? say("fixed") : `d_model = h·d_k = ${h} × ${d_k} = ${h * d_k}`;
+    widthOut.textContent = fixed ? say("fixed") : `d_model = h·d_k = ${h * d_k}`;
     controls.scale.checked = state.scale;
     controls.mask.value = state.mask;
     controls.real.label.hidden = state.mask !== "padding";
@@ -434,7 +431,7 @@ function makeLab(root, first, host) {
 
   function valueText(name, index, digits = 4) {
     const good = number(tensor(name).data[flat(tensor(name), index)], digits);
-    const closed = perPair(name) && !allowed(...(index.length === 3 ? index : [0, ...index])) ? ` (${say("masked")})` : "";
+    const closed = perPair(name) && !allowed(...index.slice(-2)) ? ` (${say("masked")})` : "";
     if (!wrong || !wrong[name]) return good + closed;
     return `✓ ${good}${closed}  ✕ ${number(wrong[name].data[flat(wrong[name], index)], digits)}`;
   }
@@ -572,7 +569,7 @@ function makeLab(root, first, host) {
     if (name === "heads" || name === "contributions") return Math.floor(row / L);
     if (name !== "concat") return -1;
     const block = Math.floor(col / columns(T.heads));
-    return T === wrong && state.breaks.includes("transpose") ? Math.floor((row * state.h + block) / L) : block;
+    return piece(row, block, L, state.h, T === wrong && state.breaks.includes("transpose"))[0];
   }
 
   function picture(name, T) {
@@ -586,7 +583,7 @@ function makeLab(root, first, host) {
     for (let row = 0, i = 0; row < rows; row++) for (let col = 0; col < cols; col++, i++) {
       const value = t.data[i], head = headOf(name, T, row, col);
       const colour = value < 0 ? palette.quiet : head < 0 ? hue(name) : palette.heads[head % 8];
-      const empty = !Number.isFinite(value) || (perPair(name) && name !== "weights" && !allowed(Math.floor(row / L), row % L, col, T));
+      const empty = !Number.isFinite(value) || (perPair(name) && name !== "weights" && !allowed(row % L, col));
       px[4 * i] = colour[0]; px[4 * i + 1] = colour[1]; px[4 * i + 2] = colour[2];
       px[4 * i + 3] = empty ? 0 : Math.round(255 * Math.min(Math.abs(value) / top, 1));
     }
@@ -647,7 +644,7 @@ function makeLab(root, first, host) {
       const a = whole.find((p) => p.name === one), { sheet } = picture(one, world.T), d = a.cols / h;
       const gap = 8 * ease(u / 0.3);
       for (let r = 0; r < L; r++) for (let j = 0; j < h; j++) {
-        const [i, row] = splitting ? splitTo(r, j, L, h, broken) : whereFrom(r, j, L, h, broken);
+        const [i, row] = piece(r, j, L, h, broken);
         const b = parts.find((p) => p.name === many && p.head === i), go = ease((u - 0.3) / 0.7);
         const x0 = a.x + j * (d * a.cw + gap) - gap * (h - 1) / 2, y0 = a.y + r * a.ch;
         const x = x0 + (b.x - x0) * go, y = y0 + (b.y + row * b.ch - y0) * go, cw = a.cw + (b.cw - a.cw) * go, ch = a.ch + (b.ch - a.ch) * go;
@@ -655,11 +652,10 @@ function makeLab(root, first, host) {
         ctx.fillStyle = css(palette.ground);
         ctx.fillRect(x, y, d * cw, ch);
         ctx.drawImage(sheet, j * d, r, d, 1, x, y, d * cw, ch - (ch > 6 ? 1 : 0));
-        if (broken && ch > 11 && go > 0) write(state.tokens[r], x + 3, y + ch / 2, { size: 10, alpha: go });
+        if (broken && ch > 11 && go > 0) write(state.tokens[splitting ? r : row], x + 3, y + ch / 2, { size: 10, alpha: go });
       }
     }
   }
-  const whereFrom = (r, j, L, h, wrongly) => (wrongly ? [Math.floor((r * h + j) / L), (r * h + j) % L] : [j, r]);
 
   function write(text, x, y, { colour = palette.ink, align = "left", bold = false, size: px = 12, alpha = 1 } = {}) {
     ctx.globalAlpha = alpha;
@@ -694,8 +690,8 @@ function makeLab(root, first, host) {
     }
     ctx.rect(p.x, p.y, w, high);
     ctx.stroke();
-    if (perPair(p.name)) paintHatch(p, T);
-    if (p.cw >= 23 && p.ch >= 15 && !p.small) paintNumbers(p, t, top, first, T, alpha);
+    if (perPair(p.name)) paintHatch(p);
+    if (p.cw >= 23 && p.ch >= 15 && !p.small) paintNumbers(p, t, top, first, alpha);
     ctx.globalAlpha = 1;
     paintWords(p, world, t, w, high, alpha);
   }
@@ -707,11 +703,11 @@ function makeLab(root, first, host) {
     }
   }
 
-  function paintHatch(p, T) {
+  function paintHatch(p) {
     ctx.save();
     ctx.beginPath();
     let any = false;
-    for (let r = 0; r < p.rows; r++) for (let c = 0; c < p.cols; c++) if (!allowed(p.head, r, c, T)) { any = true; ctx.rect(p.x + c * p.cw, p.y + r * p.ch, p.cw, p.ch); }
+    for (let r = 0; r < p.rows; r++) for (let c = 0; c < p.cols; c++) if (!allowed(r, c)) { any = true; ctx.rect(p.x + c * p.cw, p.y + r * p.ch, p.cw, p.ch); }
     if (any) {
       ctx.clip();
       ctx.beginPath();
@@ -725,12 +721,11 @@ function makeLab(root, first, host) {
     ctx.restore();
   }
 
-  function paintNumbers(p, t, top, first, T, alpha) {
+  function paintNumbers(p, t, top, first, alpha) {
     const px = clip(Math.min(p.cw / 3.1, p.ch * 0.6), 9, 13);
     for (let r = 0; r < p.rows; r++) for (let c = 0; c < p.cols; c++) {
       const value = t.data[(first + r) * p.cols + c];
-      if (perPair(p.name) && !allowed(p.head, r, c, T) && !value) continue;
-      if (perPair(p.name) && p.name !== "weights" && !allowed(p.head, r, c, T)) continue;
+      if (perPair(p.name) && !allowed(r, c) && (p.name !== "weights" || !value)) continue;
       const [x, y] = cellAt(p, r, c), text = Math.abs(value) < 0.005 ? "0" : number(value, p.name !== "weights" && (Math.abs(value) >= 9.95 || p.cw < 32) ? 1 : 2);
       write(p.cw < 36 ? text.replace(/^(−?)0\./, "$1.") : text, x + p.cw / 2, y + p.ch / 2 + 0.5, { size: px, align: "center", colour: Math.abs(value) / top > 0.66 ? palette.ground : palette.ink, alpha });
     }
@@ -917,7 +912,7 @@ function makeLab(root, first, host) {
   const start = clean(first, host.given);
   if (start.state.weights === "trained") {
     change({ ...first, weights: "random" }, { whole: true, quiet: true });
-    fetchTrained(first, true);
+    fetchTrained(first, { whole: true, quiet: true });
   } else change(first, { whole: true, quiet: true });
   showSentence();
 
