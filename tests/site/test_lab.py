@@ -98,7 +98,7 @@ def test_the_numbers_that_the_keyboard_reaches_are_mhas_at_every_step(visit, lan
     for address, changes in WALKS[lang]:
         put(tab, worded(lang, address))
         if "trained" in address:
-            tab.wait_for_function("document.querySelector('.mha-lab [data-control=weights]').value === 'trained'")
+            tab.wait_for_function("() => document.querySelector('.mha-lab [data-control=weights]').value === 'trained'")
         state = start(lang, **changes)
         right, broken = tensors(state | {"breaks": []}), tensors(state)
         for step, names in enumerate(TENSORS):
@@ -175,7 +175,7 @@ def test_every_control_moved_by_mouse_and_keyboard_shows_mhas_new_number(visit, 
     assert control(lab, "roll").is_disabled()
     control(lab, "weights").select_option("trained")
     state |= {"weights": "trained", "h": 4, "d_k": 8}
-    tab.wait_for_function("document.querySelector('.mha-lab [data-control=h]').disabled")
+    tab.wait_for_function("() => document.querySelector('.mha-lab [data-control=h]').disabled")
     expect(lab, state, 5)
     control(lab, "reset").click()
     expect(lab, start(lang), 2)
@@ -444,8 +444,8 @@ def test_the_pieces_travel_between_steps_unless_the_reader_wants_no_motion(visit
     tab, lab = open_lab(visit, "en", "step=1", reduced_motion="no-preference")
     picture = "document.querySelector('.mha-lab-stage canvas').toDataURL()"
     control(lab, "next").click()
-    tab.wait_for_function("document.querySelector('.mha-lab').dataset.moving")
-    tab.wait_for_function("!document.querySelector('.mha-lab').dataset.moving")
+    tab.wait_for_function("() => document.querySelector('.mha-lab').dataset.moving")
+    tab.wait_for_function("() => !document.querySelector('.mha-lab').dataset.moving")
     split = tab.evaluate(picture)
     seen = []
     for between in ("1.2", "1.6"):  # held there by a finger on the slider

@@ -925,7 +925,7 @@ function makeLab(root, first, host) {
 function render({ model, el }) {
   const read = () => Object.fromEntries(KEYS.map((key) => [key, model.get(key)]).filter(([, value]) => value !== undefined && value !== null));
   const root = document.createElement("div");
-  root.setAttribute("data-lm-suppress-shortcuts", ""); // or JupyterLab takes the arrow keys
+  root.addEventListener("focusin", ({ target }) => target.setAttribute("data-lm-suppress-shortcuts", "")); // or JupyterLab takes the arrow keys
   el.append(root);
   let writing = false;
   const lab = makeLab(root, read(), {
