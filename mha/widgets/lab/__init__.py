@@ -65,6 +65,8 @@ def lab(
         if len(tokens) != L:
             raise ValueError(f"tokens must name the rows of Q: L = {L}, got {len(tokens)} of them")
         given, weights = numbers.given(attention, X, tokens), "given"
+    elif weights == "given":
+        raise ValueError("weights can be given only as lab(Q, model=…), got 'given' without a model")
     weights = weights or "random"
     fixed = numbers.sizes(weights, given)
     if tokens is None:

@@ -48,7 +48,7 @@ class Lab(anywidget.AnyWidget):
         name, value = proposal["trait"].name, proposal["value"]
         try:
             if name == "weights" and value == "given" and self.given is None:
-                raise ValueError("weights can be given only in lab(Q, model=…), got 'given' without a model")
+                raise ValueError("weights can be given only as lab(Q, model=…), got 'given' without a model")
             fixed = sizes(self.weights, self.given)
             if fixed and name in ("h", "d_k"):
                 _fixed(name, value, fixed, self.weights)

@@ -1,0 +1,89 @@
+"""In JupyterLab, with a real kernel: what Python sets the page shows, what the page moves Python sees."""
+
+import json
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+import nbformat
+import pytest
+from playwright.sync_api import expect, sync_playwright
+
+from book.notebooks import ROOT
+from tests.site.conftest import QUIET, find_chromium
+
+CELLS = [
+    "from mha.widgets import lab\nlive = lab(h=2, d_k=4)\nlive",
+    "live.h = 8\nlive.mask = 'causal'",
+    "print('now', live.h, live.scale, live.mask)",
+]
+
+
+@pytest.fixture
+def notebook(tmp_path):
+    """The address of a notebook with CELLS, in a JupyterLab of its own."""
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    cells = [nbformat.v4.new_code_cell(source) for source in CELLS]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel}), tmp_path / "live.ipynb")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    token = secrets.token_hex(16)
+    places = {f"JUPYTER_{name}_DIR": str(tmp_path / name) for name in ("CONFIG", "DATA", "RUNTIME")}
+    env = {**os.environ, **places, "PYTHONPATH": str(ROOT), "MHA_LANG": "en", "JUPYTER_TOKEN": token}
+    env = {name: value for name, value in env.items() if name not in ("MHA_FRAMES", "MHA_STILL")}
+    flags = ["--no-browser", "--allow-root", "--expose-app-in-browser", f"--ServerApp.root_dir={tmp_path}",
+             "--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}", "--ServerApp.port_retries=0",
+             "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate", "--LabApp.news_url=None"]  # fmt: skip
+    log = (tmp_path / "server.log").open("w")
+    with subprocess.Popen(
+        [sys.executable, "-m", "jupyterlab", *flags], env=env, stdout=log, stderr=subprocess.STDOUT
+    ) as server:
+        try:
+            address = f"http://127.0.0.1:{port}"
+            for _ in range(240):
+                assert server.poll() is None, (tmp_path / "server.log").read_text()
+                try:
+                    json.load(urllib.request.urlopen(f"{address}/api?token={token}", timeout=5))
+                    break
+                except OSError:
+                    time.sleep(0.25)
+            yield f"{address}/lab/tree/live.ipynb?token={token}"
+        finally:
+            server.terminate()
+            server.wait(30)
+
+
+def test_the_traits_go_both_ways(notebook):
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_chromium(playwright), args=list(QUIET))
+        page = browser.new_page(viewport={"width": 1280, "height": 1600})
+        page.set_default_timeout(90_000)
+        expect.set_options(timeout=60_000)
+        complaints = []
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(notebook)
+
+        def run_next_cell():
+            page.evaluate("window.jupyterapp.commands.execute('notebook:run-cell-and-select-next')")
+
+        page.wait_for_selector(".jp-Notebook .jp-CodeCell >> nth=2")
+        page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status='idle']", state="attached")
+        run_next_cell()
+        h = page.locator("[data-control='h']")
+        expect(h).to_have_value("2")
+
+        run_next_cell()  # Python sets h
+        expect(h).to_have_value("8")
+
+        h.press("ArrowLeft")  # the reader moves it back by one
+        page.locator("[data-control='scale']").uncheck()
+        expect(h).to_have_value("7")
+        run_next_cell()
+        expect(page.locator(".jp-OutputArea-output", has_text="now ")).to_have_text("now 7 False causal\n")
+        browser.close()
+    assert complaints == []
