@@ -38,7 +38,7 @@ def notebook(tmp_path):
     env = {name: value for name, value in env.items() if name not in ("MHA_FRAMES", "MHA_STILL")}
     flags = ["--no-browser", "--allow-root", "--expose-app-in-browser", f"--ServerApp.root_dir={tmp_path}",
              "--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}", "--ServerApp.port_retries=0",
-             "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate", "--LabApp.news_url=None"]  # fmt: skip
+             "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]  # fmt: skip
     log = (tmp_path / "server.log").open("w")
     with subprocess.Popen(
         [sys.executable, "-m", "jupyterlab", *flags], env=env, stdout=log, stderr=subprocess.STDOUT
@@ -68,22 +68,23 @@ def test_the_traits_go_both_ways(notebook):
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.goto(notebook)
 
-        def run_next_cell():
-            page.evaluate("window.jupyterapp.commands.execute('notebook:run-cell-and-select-next')")
+        def run(cell):
+            page.locator(".jp-Notebook .jp-CodeCell .jp-InputArea-editor").nth(cell).click()
+            page.evaluate("window.jupyterapp.commands.execute('notebook:run-cell')")
 
         page.wait_for_selector(".jp-Notebook .jp-CodeCell >> nth=2")
         page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status='idle']", state="attached")
-        run_next_cell()
+        run(0)
         h = page.locator("[data-control='h']")
         expect(h).to_have_value("2")
 
-        run_next_cell()  # Python sets h
+        run(1)  # Python sets h
         expect(h).to_have_value("8")
 
         h.press("ArrowLeft")  # the reader moves it back by one
         page.locator("[data-control='scale']").uncheck()
         expect(h).to_have_value("7")
-        run_next_cell()
+        run(2)
         expect(page.locator(".jp-OutputArea-output", has_text="now ")).to_have_text("now 7 False causal\n")
         browser.close()
     assert complaints == []
