@@ -127,9 +127,10 @@ def _fold(doctree: nodes.document) -> None:
     for box in list(doctree.findall(lambda node: isinstance(node, nodes.admonition) and "dropdown" in node["classes"])):
         title = next(iter(box.findall(nodes.title)), None)
         words = title.astext() if title else ""
-        opening = nodes.raw("", f'<details class="mha-fold"><summary>{escape(words)}</summary><div>', format="html")
+        classes = " ".join(["mha-fold", *box["classes"]])
+        opening = nodes.raw("", f'<details class="{classes}"><summary>{escape(words)}</summary><div>', format="html")
         inside = [child for child in box.children if child is not title]
-        box.replace_self([opening, *inside, nodes.raw("", "</div></details>", format="html")])
+        box.parent.replace(box, [opening, *inside, nodes.raw("", "</div></details>", format="html")])
 
 
 def _finish_page(app: Sphinx, pagename: str, _template: str, context: dict[str, Any], _doctree: Any) -> None:

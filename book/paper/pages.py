@@ -22,6 +22,11 @@ from book.languages import pick
 ROOT = Path(__file__).parent.parent.parent
 SOLUTION = "答案 | Solution"  # the title of a box that holds one
 SOLUTIONS = "solutions"  # the name of their chapter
+LAB = (
+    "{place}，这里是一个可以动手的实验台：改句子，调 h 和 d_k，一步一步看每个数从哪里来。上图是它打开时的样子。 | "
+    "{place} there is a lab here: edit the sentence, move h and d_k, and follow every number through the steps. "
+    "Above is what it shows when it opens."
+)
 # What only a web page can use
 DROPPED = ".headerlink, script, style, button, .toctree-wrapper, .d-print-none, [hidden], .mha-launch"
 NUMBER = re.compile(r"\d+(?=\s*\.$)")
@@ -83,6 +88,7 @@ def read(site: Path, lang: str, address: str | None = None) -> Book:
         chapter = Chapter(page.stem, plain(_one(body, "h1")), part, body)
         here = urljoin(live, f"{doc}.html") if live else None
         _still(body, lang, here)
+        _unfold(body)
         _simplify(body, page)
         _join(body, chapter.name, known, here)
         if found := _take_solutions(chapter, lang):
@@ -180,14 +186,11 @@ def _still(body: Tag, lang: str, here: str | None) -> None:
             label + brackets.format(between.join(map(str, choice["values"])))
             for label, choice in zip(labels, choices, strict=True)
         )
-        section = root.find_parent("section")
-        web = f"{here}#{section['id']}" if here and section else None
         words = (
             f"{pick('图中 | Shown:', lang)} {shown}{stop}",
             f"{pick('可以拨动： | you can move ', lang)}{moves}{stop}",
         )
-        place = pick("在网页上 | On the web", lang)
-        place = f'<a href="{html.escape(web)}">{place}</a>' if web else place
+        place = _web(root, lang, here)
         first, second = (html.escape(text) for text in words)
         gap = "" if lang == "zh" else " "
         figure = element(
@@ -195,6 +198,30 @@ def _still(body: Tag, lang: str, here: str | None) -> None:
         )
         figure.insert(0, _one(root, "img").extract())
         root.replace_with(figure)
+    for lab in body.select("figure.mha-lab"):
+        caption = pick(LAB, lang).format(place=_web(lab, lang, here))
+        _one(lab, "figcaption").replace_with(element(f"<figcaption>{caption}</figcaption>"))
+        lab["class"] = "mha-still"
+
+
+def _web(figure: Tag, lang: str, here: str | None) -> str:
+    """The words "on the web", with a link to the section that holds the live figure where its address is known."""
+    section, words = figure.find_parent("section"), pick("在网页上 | On the web", lang)
+    if not (here and section):
+        return words
+    return f'<a href="{html.escape(here)}#{quote(str(section["id"]))}">{words}</a>'
+
+
+def _unfold(body: Tag) -> None:
+    """Boxes that fold on the site (<details>) stand open, with their title."""
+    for fold in body.select("details"):
+        title = _one(fold, "summary").extract()
+        title.name, title["class"] = "p", "admonition-title"
+        fold.name, fold["class"] = "div", " ".join(["admonition", *map(str, fold.get_attribute_list("class"))])
+        inner = fold.find("div", recursive=False)
+        if isinstance(inner, Tag) and not inner.attrs:
+            inner.unwrap()
+        fold.insert(0, title)
 
 
 def _simplify(body: Tag, page: Path) -> None:
@@ -232,7 +259,7 @@ def _join(body: Tag, name: str, known: set[str], here: str | None) -> None:
 def _take_solutions(chapter: Chapter, lang: str) -> list[Solved]:
     """Take every solution out of the chapter and leave a link to it. ValueError for one without an exercise."""
     found: list[Solved] = []
-    for box in chapter.body.select(".admonition.dropdown"):
+    for box in chapter.body.select("div.mha-fold"):
         if _one(box, ".admonition-title").get_text(strip=True) != pick(SOLUTION, lang):
             continue
         question, number = _exercise(box)

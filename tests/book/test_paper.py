@@ -21,10 +21,10 @@ PAGE = """<!DOCTYPE html><html><body><article class="bd-article"><section id="at
 <div class="mha-sliders"><label class="mha-slider"><span>width d_k</span><input></label></div>
 <script type="application/json">{"choices": [{"name": "d_k", "values": ["4", "16"]}], "frames": []}</script></div>
 </section><section id="exercises"><h2>Exercises</h2><p><strong>1.</strong> First?</p><p>It goes on.</p>
-<div class="dropdown admonition"><p class="admonition-title">Solution</p><p>Because.</p></div>
+<details class="mha-fold dropdown"><summary>Solution</summary><div><p>Because.</p></div></details>
 <p><strong>2.</strong> Second?</p>
-<div class="dropdown admonition"><p class="admonition-title">Proof</p><p>Stays here.</p></div>
-<div class="dropdown admonition"><p class="admonition-title">Solution</p><pre>x</pre></div></section></section>
+<details class="mha-fold proof dropdown"><summary>Proof</summary><div><p>Stays here.</p></div></details>
+<details class="mha-fold dropdown"><summary>Solution</summary><div><pre>x</pre></div></details></section></section>
 </article></body></html>"""
 TOC = "format: jb-book\nroot: chapters/cover\nparts:\n"
 TOC += "- caption: 二 | Two\n  chapters:\n  - file: chapters/2-3-attention\n"
@@ -58,6 +58,17 @@ def test_a_live_figure_becomes_its_first_frame_with_the_choices_and_a_link(atten
     assert figure.img["src"].startswith("file://")
     assert figure.figcaption.get_text() == "Shown: d_k = 4. On the web you can move width d_k (4, 16)."
     assert figure.a["href"] == "https://example.org/book/en/chapters/2-3-attention.html#n-scaling"
+
+
+def test_a_lab_becomes_its_still_with_a_link(site):
+    page = site / "en" / "chapters" / "1-concept.html"
+    lab = '<figure class="mha-lab"><img src="../_frames/b.webp" alt="rows"><figcaption>needs JavaScript</figcaption>'
+    lab += '<script type="application/json">{}</script></figure>'
+    page.write_text(f'<article><section id="x"><h1>Looking</h1>{lab}</section></article>', encoding="utf-8")
+    figure = pages.read(site, "en", "https://example.org/").chapters[-1].body.figure
+    assert figure.img["alt"] == "rows"
+    assert figure.figcaption.get_text().startswith("On the web there is a lab here")
+    assert figure.a["href"] == "https://example.org/en/chapters/1-concept.html#x"
 
 
 def test_without_a_known_address_the_caption_has_no_link(site):
@@ -101,7 +112,8 @@ def test_solutions_move_to_the_end_and_both_ways_are_linked(site):
     assert names == ["cover", "2-3-attention", "solutions", "1-concept"]
     exercises, solutions = book.chapters[1].body, book.chapters[2].body
     assert "Because." not in exercises.get_text()
-    assert "Stays here." in exercises.get_text()
+    proof = exercises.select_one(".admonition.proof")
+    assert [part.get_text() for part in proof.find_all("p")] == ["Proof", "Stays here."]
     ways = [link["href"][1:] for link in exercises.select(".mha-to-solution a")]
     assert [solutions.find(id=way).get_text(" ", strip=True)[:2] for way in ways] == ["1.", "2."]
     backs = [link["href"][1:] for link in solutions.select(".mha-solution a:has(strong)")]
