@@ -30,6 +30,7 @@ LAB = (
 # What only a web page can use
 DROPPED = ".headerlink, script, style, button, .toctree-wrapper, .d-print-none, [hidden], .mha-launch"
 NUMBER = re.compile(r"\d+(?=\s*\.$)")
+PICTURE = ("class", "src", "alt", "width", "height")
 KATEX = '<span class="katex">'
 SPAN = re.compile(r"<(/?)span\b[^>]*>")
 LIFTED = re.compile(r'<span class="katex" data-tex="([^"]*)" data-whole="([^"]*)"></span>')
@@ -227,11 +228,12 @@ def _unfold(body: Tag) -> None:
 def _simplify(body: Tag, page: Path) -> None:
     for useless in body.select(DROPPED):
         useless.decompose()
-    for frame in body.select(".pst-scrollable-table-container, code > span.pre"):
+    for frame in body.select(".pst-scrollable-table-container, code > span.pre, pre .mha-line"):
         frame.unwrap()
     for svg in body.select("svg"):
         svg.attrs = {SVG_NAMES.get(name, name): value for name, value in svg.attrs.items()}
     for image in body.select("img"):
+        image.attrs = {name: value for name, value in image.attrs.items() if name in PICTURE}  # nothing loads late
         if not str(image["src"]).startswith("data:"):
             image["src"] = (page.parent / unquote(str(image["src"]))).resolve().as_uri()
 
