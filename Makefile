@@ -1,5 +1,5 @@
-# make serve · site · audit · export · book-files · test · notebooks · lint · lock      (each sets up what it needs)
-.PHONY: serve site audit export book-files colab colab-drift edges wheelhouse test test-mha gpu notebooks lint workflows links vulnerabilities release release-tools publish publish-release lab lab-ready lock setup tools
+# make serve · site · audit · export · book-files · test · bench · notebooks · lint · lock      (each sets up what it needs)
+.PHONY: serve site audit export book-files colab colab-drift edges wheelhouse test bench test-mha gpu notebooks lint workflows links vulnerabilities release release-tools publish publish-release lab lab-ready lock setup tools
 .DEFAULT_GOAL := serve
 PY := .venv/bin/python
 export PYTHON PORT PYTHON313 BOOK_HOST
@@ -104,6 +104,10 @@ gpu: setup
 # Lighthouse on every page, as a phone on a slow line sees it; the worst first (needs Node)
 audit: setup
 	@$(PY) -m book.audit
+
+# Time and memory of mha beside others, in ten minutes: make bench [DEVICE=cuda] [QUICK=1] [THREADS=2]
+bench: setup
+	@$(PY) -m benchmarks.run $(if $(DEVICE),--device $(DEVICE)) $(if $(QUICK),--quick) $(if $(THREADS),--threads $(THREADS))
 
 # Run chapters and store their outputs: make notebooks [CHAPTER=2-2-splitting]
 notebooks: setup
