@@ -42,6 +42,7 @@ book-files: site
 test: lint site
 	$(PY) -m pytest -q tests/mha tests/book tests/lab mha book/languages.py book/api.py --doctest-modules
 	$(PY) -m pytest -q --nbval --nbval-cell-timeout=300 -n 2 --dist loadscope chapters
+	$(PY) -m pytest -q -n 2 tests/edges
 	$(PY) -m pytest -q -n 2 tests/site
 	$(PY) -m pytest -q tests/paper
 

@@ -28,6 +28,8 @@ from book.notebooks import CHAPTERS, normalise, read, write
 from book.plain import Book, know, plain
 
 FIRST_CELL = Path(__file__).parent / "colab" / "first_cell.py"
+# The first cell shows its first line alone: in Colab, JupyterLab, Kaggle
+FOLDED = {"cellView": "form", "jupyter": {"source_hidden": True}, "_kg_hide-input": True}
 PACKAGED = ("mha", "pyproject.toml", "README.md", "LICENSE")
 TITLE = "准备：装上这本书的 mha，已有的包一个也不动 | Set up: install this book's mha; nothing you have is replaced"
 
@@ -145,7 +147,7 @@ def _notebook(name: str, source: Any, book: Book, site: str | None) -> Any:
     cells.append(v4.new_markdown_cell(_imprint(name, lang, site)))
     notebook = normalise(v4.new_notebook(cells=cells))
     if notebook["cells"][0]["cell_type"] == "code":
-        notebook["cells"][0]["metadata"]["cellView"] = "form"  # Colab shows the title instead of the code
+        notebook["cells"][0]["metadata"] |= FOLDED
     return notebook
 
 

@@ -14,6 +14,7 @@ from nbclient.exceptions import CellExecutionError
 
 ROOT = Path(__file__).parent.parent
 CHAPTERS = ROOT / "chapters"
+LIVE = ("explore(", "lab(")  # how a live figure names itself
 KEPT = ("tags", "mystnb")  # cell metadata that means something
 
 
@@ -58,12 +59,12 @@ def keep_timings(new: Any, old: Any) -> Any:
 
 
 def printed(cell: Any) -> str:
-    """The text that a code cell put out; of figures nothing."""
+    """The text that a code cell put out; of figures, live or not, nothing."""
     parts = []
     for output in cell["outputs"]:
-        data = output.get("data", {})
-        if "image/png" not in data and "application/vnd.jupyter.widget-view+json" not in data:
-            parts.append(output.get("text") or data.get("text/plain", ""))
+        text = output.get("text") or output.get("data", {}).get("text/plain", "")
+        if "image/png" not in output.get("data", {}) and not text.startswith(LIVE):
+            parts.append(text)
     return "".join(parts)
 
 

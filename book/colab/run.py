@@ -107,7 +107,7 @@ def faults(notebook: Any, chapter: Any) -> Iterator[str]:
         got, want = printed(cell), printed(kept)
         if got != want and "timing" not in tags(kept):
             yield f"code cell {number}: printed {got!r}, the chapter stores {want!r}"
-        live = re.search(r"^(explore|lab)\(", cell["source"], re.M)
+        live = re.search(r"^(explore|lab)\(", cell["source"], re.M)  # last in its cell, so shown
         if live and not any(VIEW in output.get("data", {}) for output in cell["outputs"]):
             yield f"code cell {number}: {live[1]} showed no live figure"
 

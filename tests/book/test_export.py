@@ -349,10 +349,10 @@ def test_the_first_cell_can_be_read_by_a_python_too_old_for_mha():
         ast.parse(first_cell(lang, EXACT, SITE, "cover"), feature_version=(3, 7))
 
 
-def test_colab_shows_the_first_cells_title_instead_of_its_code(exported):
+def test_the_first_cell_is_folded_to_its_first_line_which_says_what_it_does(exported):
     for lang, word in (("zh", "准备"), ("en", "Set up")):
         cell = exported[lang]["cover"].cells[0]
-        assert cell.metadata["cellView"] == "form"
+        assert cell.metadata == {"cellView": "form", "jupyter": {"source_hidden": True}, "_kg_hide-input": True}
         assert cell.source.startswith(f"# @title {word}")
 
 
