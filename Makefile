@@ -26,9 +26,9 @@ colab: setup
 colab-drift: setup
 	@$(PY) -m book.colab.versions
 
-# Does a printed value hang on last bits, so that a GPU could print another?
+# Does a printed value hang on last bits, so that a GPU could print another? make edges [CHAPTER=2-2-splitting]
 edges: setup
-	@$(PY) -m book.edges
+	@$(PY) -m book.edges $(if $(CHAPTER),chapters/$(CHAPTER).ipynb)
 
 # For laptops without network, all in one zip; they need the system and Python of this one
 wheelhouse: setup

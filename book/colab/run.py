@@ -37,7 +37,7 @@ def environment() -> tuple[Path, str]:
     """An environment as like Colab's as this machine allows, and in words what it is. SystemExit where there is none.
 
     Colab's Python is taken if it is here (PYTHON313 or on the PATH) and a torch without CUDA is to be had for it,
-    the book's own Python otherwise.
+    the book's own Python otherwise, then with any torch: the book's environment has fetched one for it already.
     """
     wanted = versions()
     own = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -51,7 +51,7 @@ def environment() -> tuple[Path, str]:
         inside = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
         if not inside.exists():
             subprocess.run([python, "-m", "venv", str(folder)], check=True)
-        torch = _torch(inside, wanted.packages["torch"])
+        torch = _torch(inside, wanted.packages["torch"], large=number == own)
         if torch is None:
             tried.append(f"for Python {number} there is only a torch that brings CUDA, several GB")
             continue
@@ -171,10 +171,11 @@ def _python(command: str) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def _torch(python: Path, colabs: str) -> str | None:
-    """A requirement for a torch that needs no CUDA libraries: Colab's version, else the lock's, else any."""
+def _torch(python: Path, colabs: str, *, large: bool) -> str | None:
+    """A requirement for torch: Colab's version, else the lock's, else any; with CUDA only if it may be `large`."""
     lock = re.search(r"^torch==\S+", (ROOT / "requirements.txt").read_text(encoding="utf-8"), re.M)
-    for wanted in (f"torch=={colabs}", lock[0] if lock else "torch", "torch>=2.4"):
+    locked = lock[0] if lock else "torch"
+    for wanted in (f"torch=={colabs}", locked, "torch>=2.4"):
         try:
             report = json.loads(_pip(python, "install", "-q", "--dry-run", "--ignore-installed", "--no-deps", wanted,
                                      "--report", "-"))  # fmt: skip
@@ -183,7 +184,7 @@ def _torch(python: Path, colabs: str) -> str | None:
         exact: str = report["install"][0]["metadata"]["version"]
         if "+cpu" in exact or not sys.platform.startswith("linux"):
             return f"torch=={exact}"
-    return None
+    return locked if large else None
 
 
 def _pip(python: Path, *arguments: str) -> str:
