@@ -11,11 +11,11 @@ const matrix = (...shape) => ({ shape, data: new Float64Array(shape.reduce((n, s
 
 /** Step 1: Y = X W + b.  X (L, d), W (d, n), b (n) → (L, n) */
 export function project(X, W, b) {
-  const [L, d] = X.shape, n = W.shape[1], Y = matrix(L, n);
+  const [L, d] = X.shape, n = W.shape[1], Y = matrix(L, n), y = Y.data, w = W.data;
   for (let i = 0; i < L; i++)
     for (let m = 0; m < d; m++) {
       const x = X.data[i * d + m];
-      for (let c = 0; c < n; c++) Y.data[i * n + c] += x * W.data[m * n + c];
+      for (let c = 0, to = i * n, at = m * n; c < n; c++, to++, at++) y[to] += x * w[at];
     }
   if (b) for (let k = 0; k < Y.data.length; k++) Y.data[k] += b.data[k % n];
   return Y;
@@ -104,7 +104,7 @@ function contribute(heads, W_O) {
   const [h, L, d] = heads.shape, n = W_O.shape[1], Y = matrix(h, L, n);
   for (let head = 0; head < h; head++) {
     const mine = { shape: [L, d], data: heads.data.subarray(head * L * d, (head + 1) * L * d) };
-    const rows = { shape: [d, n], data: W_O.data.slice(head * d * n, (head + 1) * d * n) };
+    const rows = { shape: [d, n], data: W_O.data.subarray(head * d * n, (head + 1) * d * n) };
     Y.data.set(project(mine, rows).data, head * L * n);
   }
   return Y;
@@ -219,8 +219,8 @@ export function hash(text) {
   return n >>> 0;
 }
 
-/** n numbers with mean 0 and variance 1, always the same for the same name (mulberry32, Box–Muller) */
-export function normal(name, n) {
+/** n numbers with mean 0, always the same for the same name (mulberry32, Box–Muller) */
+export function normal(name, n, deviation = 1) {
   let seed = hash(name);
   const uniform = () => {
     seed = (seed + 0x6d2b79f5) | 0;
@@ -230,7 +230,7 @@ export function normal(name, n) {
   };
   const out = new Float64Array(n);
   for (let k = 0; k < n; k += 2) {
-    const radius = Math.sqrt(-2 * Math.log(uniform())), angle = 2 * Math.PI * uniform();
+    const radius = deviation * Math.sqrt(-2 * Math.log(uniform())), angle = 2 * Math.PI * uniform();
     out[k] = radius * Math.cos(angle);
     if (k + 1 < n) out[k + 1] = radius * Math.sin(angle);
   }
@@ -284,7 +284,7 @@ export function parameters(state, trained = null, given = null) {
   for (const letter of "QKVO") {
     const W = p["W_" + letter] = matrix(width, width), b = p["b_" + letter] = matrix(width);
     if (weights === "identity") for (let k = 0; k < width; k++) W.data[k * width + k] = 1;
-    else if (weights === "random") W.data = normal(`${seed}/W_${letter}`, width * width).map((x) => x / Math.sqrt(width));
+    else if (weights === "random") W.data = normal(`${seed}/W_${letter}`, width * width, 1 / Math.sqrt(width));
     else { W.data.set(trained["W_" + letter].data); b.data.set(trained["b_" + letter].data); }
   }
   return p;
