@@ -8,7 +8,8 @@ from book.languages import LANGUAGES
 from book.paper.offer import FOLDER, without
 
 TOP = "mha-book"  # the folder that the zip unpacks to
-LEFT_OUT = (FOLDER, "jupyter_execute", "_sources")  # what a reader without a network has no use for
+# what a reader without a network has no use for: what only servers and search engines read
+LEFT_OUT = (FOLDER, "jupyter_execute", "_sources", "_headers", "404.html", "404.js", "sitemap.xml", "robots.txt")
 PACKED = (".webp", ".png", ".woff2", ".jpg", ".pdf", ".epub", ".zip")  # compressed by themselves
 README = """多头注意力：一本能运行的书
 

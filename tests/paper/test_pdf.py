@@ -3,8 +3,11 @@
 import re
 
 import pytest
+from playwright.sync_api import sync_playwright
 
-from book.paper import pages
+from book import versions
+from book.browser import QUIET, find_chromium
+from book.paper import pages, pdf
 from book.paper.pdf import destinations
 
 STARTS = ("pair = torch", "for dim in", "P = pair", "rows, cols")
@@ -136,3 +139,17 @@ def test_code_keeps_its_indents(reader, places):
     }
     assert indent["for dim in"] == indent["pair = torch"]
     assert indent["P = pair"] == indent["rows, cols"] > indent["for dim in"]
+
+
+def test_the_same_book_gives_the_same_bytes(book, tmp_path):
+    """Two chapters of it, printed by two browsers."""
+    small = book._replace(chapters=[c for c in book.chapters if c.name in ("cover", "bibliography")])
+    markup = pdf.assemble(small, versions.date())
+    printed = []
+    with sync_playwright() as playwright:
+        for run in ("1", "2"):
+            browser = playwright.chromium.launch(executable_path=find_chromium(playwright), args=list(QUIET))
+            pdf.write(small, markup, browser, tmp_path / f"{run}.pdf", tmp_path / "book.html", versions.date())
+            browser.close()
+            printed.append((tmp_path / f"{run}.pdf").read_bytes())
+    assert printed[0] == printed[1]
