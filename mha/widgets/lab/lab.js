@@ -97,7 +97,7 @@ function layout(step, box, { L, h, d, d_v, d_model, head, label, narrow }) {
       put("raw", head, label, TITLE, L, L, s, s, { tokens: true, title: true, keys: true });
       put("scores", head, label + L * s + 30, TITLE, L, L, s, s, { title: true, keys: true, sign: "→" });
     } else if (at === 5) {
-      const s = Math.min((fw - label - 30 - 46) / 2 / L, (fh - 2 * TITLE) / L, 54);
+      const s = Math.min((fw - label - 30 - 56) / 2 / L, (fh - 2 * TITLE) / L, 54);
       put("scores", head, label, TITLE, L, L, s, s, { tokens: true, title: true, keys: true });
       put("weights", head, label + L * s + 30, TITLE, L, L, s, s, { title: true, keys: true, entropy: true, sign: "→" });
     } else {
@@ -137,7 +137,7 @@ function layout(step, box, { L, h, d, d_v, d_model, head, label, narrow }) {
 }
 
 function centred(panels, box) {
-  const right = Math.max(...panels.map((p) => p.x + (p.flip ? p.rows : p.cols) * p.cw + (p.entropy ? 46 : 0)));
+  const right = Math.max(...panels.map((p) => p.x + (p.flip ? p.rows : p.cols) * p.cw + (p.entropy ? 56 : 0)));
   const bottom = Math.max(...panels.map((p) => p.y + (p.flip ? p.cols : p.rows) * p.ch + (p.keys ? TITLE : 0)));
   const dx = box.x + Math.max(0, (box.w - right) / 2), dy = box.y + Math.max(0, (box.h - bottom) / 2);
   panels.forEach((p) => { p.x += dx; p.y += dy; });
