@@ -3,6 +3,8 @@
 import io
 import json
 import re
+import subprocess
+import sys
 
 import pytest
 from PIL import Image, ImageChops
@@ -10,7 +12,7 @@ from PIL import Image, ImageChops
 from book import cards
 from book.found import LICENCE, LONGEST, address, alternates, description, head, opening
 from book.languages import LANGUAGES
-from book.site import SITE
+from book.site import ROOT, SITE
 from book.strip import STOPS
 from tests.site.conftest import pages
 
@@ -134,3 +136,16 @@ def test_no_line_of_a_card_starts_with_closing_punctuation():
     assert len(lines) > 3
     assert not [line for line in lines if line[0] in cards.CLOSE]
     assert not [line for line in lines if line[-1] in cards.OPEN]
+
+
+def test_a_site_that_knows_its_address_says_it_on_every_page(tmp_path, monkeypatch):
+    monkeypatch.setenv("BOOK_URL", PLACE)
+    command = [sys.executable, "-m", "book.site", "--language", "en", "--out", str(tmp_path), "--lenient"]
+    subprocess.run([*command, "--only", "chapters/bibliography.ipynb"], cwd=ROOT, check=True, capture_output=True)
+    said = of_head((tmp_path / "chapters" / "bibliography.html").read_text(encoding="utf-8"))
+    assert said["canonical"] == [f"{PLACE}en/chapters/bibliography.html"] == said["og:url"]
+    assert said["alternate"][0] == f"{PLACE}zh/chapters/bibliography.html"
+    [card] = said["og:image"]
+    drawn = (tmp_path / card.removeprefix(f"{PLACE}en/")).read_bytes()
+    assert 5_000 < len(drawn) <= 60_000
+    assert of_head((tmp_path / "search.html").read_text(encoding="utf-8"))["canonical"] == [f"{PLACE}en/search.html"]
