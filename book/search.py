@@ -2,6 +2,7 @@
 
 The index holds the text of every section. A book is small enough to be read through at each query, so a Chinese
 word is found wherever its characters stand together: nothing needs to be segmented, neither page nor query.
+Who types traditional characters (注意力權重) finds the simplified ones.
 Sphinx's own search, which segments pages but not queries, is off.
 """
 
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import opencc
 from sphinx.application import Sphinx
 from sphinx.search.en import english_stopwords, js_porter_stemmer
 
@@ -36,9 +38,18 @@ def index(pages: list[tuple[str, str]], lang: str) -> str:
         found = sections(parse(page))
         if found:
             rows.append([address, found[0].title, [list(section) for section in found]])
-    data = {"pages": rows, "common": sorted(english_stopwords) if lang == "en" else []}
+    common = sorted(english_stopwords) if lang == "en" else []
+    data = {"pages": rows, "common": common, "simple": simplified(json.dumps(rows, ensure_ascii=False))}
     stemmer = f"MHA_SEARCH.Stemmer = (() => {{ {js_porter_stemmer} return Stemmer; }})();\n" if lang == "en" else ""
     return f"MHA_SEARCH = {json.dumps(data, ensure_ascii=False, separators=(',', ':'))};\n{stemmer}"
+
+
+def simplified(text: str) -> dict[str, str]:
+    """For each character of the text the traditional ones that a reader may type for it: {"權": "权", …}."""
+    table = Path(opencc.__file__).parent / "dictionary" / "TSCharacters.txt"
+    lines = (line.split() for line in table.read_text(encoding="utf-8").splitlines())
+    here = set(text)
+    return {line[0]: line[1] for line in lines if len(line) > 1 and line[1] in here and line[0] not in here}
 
 
 def _configure(app: Sphinx, config: Any) -> None:

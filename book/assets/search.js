@@ -35,9 +35,10 @@
     return (x) => { if (!known.has(x)) known.set(x, f(x)); return known.get(x); };
   }
 
-  // A query's terms: runs of Chinese, words, identifiers. TeX's braces and backslashes say nothing.
+  // A query's terms: runs of Chinese (traditional as simplified), words, identifiers. TeX's braces say nothing.
   function terms(query, index) {
-    const found = (fold(query).replace(/[${}\\"]/g, "").match(TERM) ?? [])
+    const typed = [...fold(query).replace(/[${}\\"]/g, "")].map((c) => index.simple[c] ?? c).join("");
+    const found = (typed.match(TERM) ?? [])
       .map((term) => term.replace(/^[.,;:!?'`]+|[.,;:!?'`]+$/g, ""))
       .flatMap((term) => (/^[a-z]+(-[a-z]+)+$/.test(term) ? term.split("-") : [term]))
       .filter((term) => SAYS.test(term));

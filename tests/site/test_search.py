@@ -97,6 +97,14 @@ def test_english_words_are_found_in_all_their_forms(visit):
     assert ask(tab, "the mask") == ask(tab, "mask")
 
 
+def test_traditional_characters_find_the_simplified_text(visit):
+    tab = visit("zh/search.html")
+    expected = ask(tab, "注意力权重")
+    assert expected
+    assert ask(tab, "注意力權重") == expected
+    assert ask(tab, "縮放點積") == ask(tab, "缩放点积")
+
+
 @pytest.mark.parametrize("lang", LANGUAGES)
 def test_the_search_box_is_worked_by_keyboard_from_any_page(visit, lang):
     tab = visit(f"{lang}/chapters/cover.html")
