@@ -56,7 +56,7 @@
     };
     const result = [[whole([term]), 3]];
     if (!/^[a-z][a-z0-9]*$/.test(term)) return result;
-    const others = [...index.words].filter((word) => word !== term);
+    const others = [...index.words].filter((word) => word !== term && word.startsWith(term.slice(0, 2)));
     const stem = index.stem(term);
     const kin = others.filter((word) => index.stem(word) === stem);
     if (kin.length) result.push([whole(kin), 2]);
