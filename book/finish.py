@@ -233,7 +233,9 @@ def _code(match: re.Match[str]) -> str:
     lines = text.removeprefix("<span></span>").removesuffix("\n").split("\n")
     plain = [unescape(re.sub(r"<[^>]+>", "", line)) for line in lines]
     if language == "myst-ansi":
-        return f'{start} style="--n:{max(map(len, plain))}">{text}</pre>'
+        widest = max(map(len, plain))
+        reach = ' tabindex="0"' if widest > 50 else ""  # it scrolls on a phone: the keyboard must get there
+        return f'{start}{reach} style="--n:{widest}">{text}</pre>'
 
     def style(indent: int) -> str:
         return f' style="--n:{indent}"' if indent else ""
