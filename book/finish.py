@@ -186,6 +186,10 @@ def _page(text: str, lang: str) -> str:
 def _head(soup: BeautifulSoup) -> None:
     for extra in soup.select("meta[name=viewport]")[1:]:
         extra.decompose()
+    if soup.title and soup.head and not soup.select_one("meta[name=description]"):  # the search page
+        soup.head.append(
+            soup.new_tag("meta", attrs={"name": "description", "content": soup.title.get_text(strip=True)})
+        )
     for link in soup.select("link[rel=stylesheet]"):
         link.decompose()
     for script in soup.select("script"):
