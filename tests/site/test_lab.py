@@ -443,8 +443,14 @@ def test_the_picture_follows_the_pages_theme(visit):
 def test_the_pieces_travel_between_steps_unless_the_reader_wants_no_motion(visit):
     tab, lab = open_lab(visit, "en", "step=1", reduced_motion="no-preference")
     picture = "document.querySelector('.mha-lab-stage canvas').toDataURL()"
+    tab.evaluate("""() => {
+        const lab = document.querySelector('.mha-lab');
+        window.moved = new Promise(done => {
+            new MutationObserver(() => lab.dataset.moving && done(true)).observe(lab, {attributes: true});
+        });
+    }""")
     control(lab, "next").click()
-    tab.wait_for_function("() => document.querySelector('.mha-lab').dataset.moving")
+    assert tab.evaluate("() => moved")
     tab.wait_for_function("() => !document.querySelector('.mha-lab').dataset.moving")
     split = tab.evaluate(picture)
     seen = []
