@@ -218,6 +218,8 @@ def _article(article: str) -> str:
 
     article = re.sub(r"<img (?![^>]*loading=)([^>]*>)", image, article)
     article = re.sub(r'(<span class="pre">)([^<]{16,})(?=</span>)', _breakable, article)
+    # the corner of a table that heads nothing is no header
+    article = re.sub(r'<th class="head">\s*(?:<p>\s*</p>)?\s*</th>', "<td></td>", article)
     article = CHIP.sub(r'<code class="\1 mha-chip-\3">\2\3', article)
     return re.sub(
         r'(<div class="[^"]*highlight-([\w-]+)[^"]*"><div class="highlight"><pre)>(.*?)</pre>',
