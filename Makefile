@@ -1,5 +1,5 @@
 # make serve · site · audit · export · book-files · test · bench · notebooks · lint · lock      (each sets up what it needs)
-.PHONY: serve site audit export book-files colab colab-drift edges wheelhouse test bench test-mha gpu notebooks lint workflows links vulnerabilities release release-tools publish publish-release lab lab-ready lock setup tools
+.PHONY: serve site audit export book-files colab colab-drift edges wheelhouse test bench test-mha mutants gpu notebooks lint workflows links vulnerabilities release release-tools publish publish-release lab lab-ready lock setup tools
 .DEFAULT_GOAL := serve
 PY := .venv/bin/python
 export PYTHON PORT PYTHON313 BOOK_HOST
@@ -95,6 +95,11 @@ tools:
 # mha by itself, on any Python and system: make test-mha [PYTHON=python3.10] [TORCH=2.4.0]
 test-mha:
 	@$(or $(PYTHON),python3) book/alone.py
+
+# Is every small change to the core noticed by a test? Long: hours on two cores. Then: .venv/bin/mutmut results
+mutants: setup
+	@$(PY) -c "import mutmut" 2>/dev/null || $(PY) -m pip install -q --disable-pip-version-check mutmut==3.8.1
+	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 .venv/bin/mutmut run --max-children 2
 
 # The same tests where there is a GPU; without CUDA they fail rather than pass on the CPU
 gpu: setup

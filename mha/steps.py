@@ -58,7 +58,7 @@ def share_heads(X: Tensor, h: int) -> Tensor:
     kv_heads = X.shape[-3]
     if kv_heads == h:
         return X
-    if type(h) is not int or h < 1 or h % max(kv_heads, 1):
+    if type(h) is not int or kv_heads < 1 or h < 1 or h % kv_heads:
         raise ValueError(f"h must be a multiple of the heads of X, got h = {h!r} and X {tuple(X.shape)}")
     return X.repeat_interleave(h // kv_heads, dim=-3)
 

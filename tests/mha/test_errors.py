@@ -287,6 +287,11 @@ def test_key_heads_are_shared_evenly(h):
         steps.share_heads(zeros(1, 2, 3, 4), h)
 
 
+def test_no_key_heads_cannot_be_shared():
+    with assert_refused(ValueError, "h must be a multiple of the heads of X, got h = 1 and X (1, 0, 3, 4)"):
+        steps.share_heads(zeros(1, 0, 3, 4), 1)
+
+
 @pytest.mark.parametrize("shape", [(), (4,), (3, 4)], ids=repr)
 def test_merging_needs_heads(shape):
     with assert_refused(ValueError, f"X must have at least 3 dimensions (…, h, length, width), got {shape}"):

@@ -634,6 +634,18 @@ def test_the_function_looks_ahead_unless_told_not_to():
     assert scaled_dot_product_attention(torch.zeros(2, 1), torch.zeros(2, 1), V)[0].flatten().tolist() == [2, 2]
 
 
+def test_a_causal_mask_is_made_where_it_is_asked_for():
+    assert causal_mask(2, device="meta").device.type == "meta"
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_the_fused_path_copies_no_key_heads_where_torch_shares_them(monkeypatch, is_causal):
+    copies = []
+    monkeypatch.setattr(steps, "share_heads", lambda X, h, share=steps.share_heads: copies.append(h) or share(X, h))
+    MultiHeadAttention(8, 4, kv_heads=2)(torch.zeros(1, 3, 8), is_causal=is_causal)
+    assert copies == ([] if attention_module.GROUPED else [4, 4])
+
+
 @on(API)
 def test_masks_are_made_where_the_queries_are(path):
     attention, X = identity(1), rows([1.0, 3.0])
