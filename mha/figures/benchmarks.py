@@ -82,7 +82,8 @@ def every_cell(found: dict[str, Any]) -> Figure:
             behind += not good
             words = f"{'✓' if good else '✕'} {ratio:.2f}"
             ax.text(2.45 + 2.6 * x, y, words, va="center", fontsize=10, color=RIGHT if good else WRONG)
-            ax.text(3.15 + 2.6 * x, y, name, va="center", fontsize=8.5, color=QUIET)
+            short = name.replace("MultiheadAttention", "MHA")
+            ax.text(3.15 + 2.6 * x, y, short, va="center", fontsize=8.5, color=QUIET)
     ax.set(xlim=(0, 7.8), ylim=(len(rows) - 0.4, -1.5))
     ax.axis("off")
     _caption(
@@ -181,7 +182,7 @@ def decoding(found: dict[str, Any]) -> Figure:
 
 
 def key_heads(found: dict[str, Any]) -> Figure:
-    """What fewer key heads save: the cache shrinks with them, the time of a forward pass hardly."""
+    """What fewer key heads save: the cache shrinks in proportion, the time of a forward pass less."""
     lengths = list(dict.fromkeys(row["L"] for row in found["shared"]))
     most = found["decoding"][0]
     fig = canvas(0.9 + 0.75 * len(found["decoding"]))
@@ -208,12 +209,18 @@ def key_heads(found: dict[str, Any]) -> Figure:
     spread = say(f"×：÷ 第一行；细线：L = {_listed(lengths)}", f"×: ÷ first row; thin line: L = {_listed(lengths)}")
     _caption(fig, found, spread)
     told = say("；", "; ").join(f"kv_heads = {row['kv_heads']}: {_mb(row['cache_bytes'])}" for row in found["decoding"])
+    last = found["decoding"][-1]
+    cache = most["cache_bytes"] / last["cache_bytes"]
+    span = " – ".join(f"×{edge(times):.2f}" for edge in (min, max))
     return tell(
         fig,
-        say("共用键头省的是缓存，不是前向的时间", "Sharing key heads saves cache, not forward time"),
         say(
-            f"{most['tokens']} 个词元的缓存：{told}；前向用时相差不多。",
-            f"The cache of {most['tokens']} tokens: {told}; the time of a forward pass differs little.",
+            f"kv_heads = {last['kv_heads']}：缓存剩 1/{cache:.0f}，前向只到 {span}",
+            f"kv_heads = {last['kv_heads']}: 1/{cache:.0f} of the cache, forward {span}",
+        ),
+        say(
+            f"{most['tokens']} 个词元的缓存：{told}；kv_heads = {last['kv_heads']} 的前向用时 {span}。",
+            f"The cache of {most['tokens']} tokens: {told}; a forward pass with kv_heads = {last['kv_heads']} takes {span}.",
         ),
     )
 
