@@ -220,7 +220,7 @@ def key_heads(found: dict[str, Any]) -> Figure:
         ),
         say(
             f"{most['tokens']} 个词元的缓存：{told}；kv_heads = {last['kv_heads']} 的前向用时 {span}。",
-            f"The cache of {most['tokens']} tokens: {told}; a forward pass with kv_heads = {last['kv_heads']} takes {span}.",
+            f"The cache of {most['tokens']} tokens: {told}; forward with kv_heads = {last['kv_heads']}: {span}.",
         ),
     )
 
