@@ -28,6 +28,8 @@ WORDS = {
     "n": ("键的个数", "keys"),
     "head": ("头", "head"),
     "mask": ("掩码", "mask"),
+    "direction": ("方向", "direction"),
+    "dtype": ("数据类型", "dtype"),
     "scale": ("缩放", "scale"),
     "step": ("步骤", "step"),
     "split": ("分头", "split"),
