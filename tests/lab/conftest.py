@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import sync_playwright
 
 from mha.widgets.lab import source
-from tests.site.conftest import QUIET, find_chromium
+from tests.site.conftest import browser
+
+__all__ = ["browser"]  # one for all: Playwright runs once in a process
 
 ARITHMETIC = source.read("arithmetic.js")
 # Beside what the module exports: everything for one state at once. Typed arrays become lists.
@@ -71,14 +72,12 @@ def node() -> Iterator[Call]:
 
 
 @pytest.fixture(scope="session")
-def chromium() -> Iterator[Call]:
+def chromium(browser) -> Iterator[Call]:
     """The same, run by Chromium on an empty page."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find_chromium(playwright), args=list(QUIET))
-        page = browser.new_page()
-        page.evaluate(CHROMIUM % HARNESS, ARITHMETIC)
-        yield lambda name, *arguments: _result(page.evaluate("line => answer(line)", json.dumps([name, arguments])))
-        browser.close()
+    page = browser.new_page()
+    page.evaluate(CHROMIUM % HARNESS, ARITHMETIC)
+    yield lambda name, *arguments: _result(page.evaluate("line => answer(line)", json.dumps([name, arguments])))
+    page.close()
 
 
 @pytest.fixture(params=["node", "chromium"])

@@ -11,10 +11,9 @@ import urllib.request
 
 import nbformat
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
 from book.notebooks import ROOT
-from tests.site.conftest import QUIET, find_chromium
 
 CELLS = [
     "from mha.widgets import lab\nlive = lab(h=2, d_k=4)\nlive",
@@ -58,10 +57,8 @@ def notebook(tmp_path):
             server.wait(30)
 
 
-def test_the_traits_go_both_ways(notebook):
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find_chromium(playwright), args=list(QUIET))
-        page = browser.new_page(viewport={"width": 1280, "height": 1600})
+def test_the_traits_go_both_ways(notebook, browser):
+    with browser.new_page(viewport={"width": 1280, "height": 1600}) as page:
         page.set_default_timeout(90_000)
         expect.set_options(timeout=60_000)
         complaints = []
@@ -86,5 +83,4 @@ def test_the_traits_go_both_ways(notebook):
         expect(h).to_have_value("7")
         run(2)
         expect(page.locator(".jp-OutputArea-output", has_text="now ")).to_have_text("now 7 False causal\n")
-        browser.close()
     assert complaints == []
