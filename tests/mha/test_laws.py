@@ -634,6 +634,21 @@ def test_the_function_looks_ahead_unless_told_not_to():
     assert scaled_dot_product_attention(torch.zeros(2, 1), torch.zeros(2, 1), V)[0].flatten().tolist() == [2, 2]
 
 
+@pytest.mark.parametrize("lead", [(), (2,), (2, 3, 1)], ids=str)
+def test_splitting_and_merging_take_any_leading_dimensions(lead):
+    X = torch.arange(12.0).expand(*lead, 12).reshape(*lead, 3, 4)
+    heads = steps.split_heads(X, 2)
+    assert heads.shape == (*lead, 2, 3, 2)
+    assert heads.reshape(-1, 2)[:3].tolist() == [[0, 1], [4, 5], [8, 9]]
+    assert torch.equal(steps.merge_heads(heads), X)
+
+
+def test_one_unbatched_head_may_be_causal():
+    V = torch.tensor([[1.0], [2.0], [6.0]])
+    output, _ = scaled_dot_product_attention(torch.zeros(2, 1), torch.zeros(3, 1), V, is_causal=True)
+    assert output.flatten().tolist() == [1.5, 3]
+
+
 def test_a_causal_mask_is_made_where_it_is_asked_for():
     assert causal_mask(2, device="meta").device.type == "meta"
 
