@@ -53,6 +53,10 @@ def lab(
 
     → a widget whose traits have these names: what the reader moves is read there, what is set there is seen.
     TypeError or ValueError, naming the argument, where one does not fit.
+
+    >>> live = lab(tokens="国破山河在", h=2, d_k=4)
+    >>> live.tokens, live.h, live.d_k
+    (['国', '破', '山', '河', '在'], 2, 4)
     """
     given = None
     if model is not None or Q is not None:
