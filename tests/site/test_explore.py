@@ -39,7 +39,9 @@ def frame_for(data, chosen):
 @pytest.mark.parametrize("lang", LANGUAGES)
 def test_every_slider_moved_by_keyboard_shows_its_frame_and_the_page_never_jumps(visit, lang, page):
     tab = visit(f"{lang}/{page}")
-    tab.evaluate("document.fonts.ready")  # formulas settle when their fonts arrive; what follows is the sliders' doing
+    # formulas settle when their fonts arrive, sections when they come near; what follows is the sliders' doing
+    tab.evaluate("document.fonts.ready")
+    tab.evaluate("document.querySelectorAll('section').forEach((s) => { s.style.contentVisibility = 'visible'; })")
     assert figures_on(tab)
     for figure in figures_on(tab):
         data = json.loads(figure.locator("script").text_content())

@@ -44,7 +44,7 @@ def test_a_first_visit_stays_within_the_budget(fetched, lang, page):
 def test_one_stylesheet_no_font_file_and_no_script_that_blocks(visit, lang, page):
     tab = visit(f"{lang}/{page}")
     assert tab.locator("link[rel=stylesheet]").count() == 1
-    assert tab.locator("script[src]:not([defer])").count() == 0
+    assert tab.locator("script[src]:not([defer], [async])").count() == 0
     asked = tab.evaluate("performance.getEntriesByType('resource').map(r => r.name)")
     assert [name for name in asked if re.search(r"\.(woff2?|ttf|otf)\b|fontawesome|bootstrap", name)] == []
 

@@ -962,6 +962,7 @@ function bringToLife(figure) {
     link: (state) => location.href.split("#")[0] + home(state),
     trained: () => (self.mhaLabTrained ? Promise.resolve(self.mhaLabTrained) : new Promise((resolve, reject) => {
       const script = document.createElement("script");
+      script.async = true;
       script.src = figure.dataset.trained ?? document.querySelector("script[src*='lab-page.js']").src.replace("lab-page.js", "lab-trained.js");
       script.onload = () => (self.mhaLabTrained ? resolve(self.mhaLabTrained) : reject(new Error(script.src)));
       script.onerror = reject;
