@@ -44,7 +44,6 @@ test: lint site
 	$(PY) -m pytest -q --nbval --nbval-cell-timeout=300 -n 2 --dist loadscope chapters
 	$(PY) -m pytest -q -n 2 tests/edges
 	$(PY) -m pytest -q -n 2 tests/site
-	$(PY) -m book.audit --some
 	$(PY) -m pytest -q tests/paper
 
 lint: setup
