@@ -66,6 +66,7 @@ HEADERS = """/*
 /en/_static/*
   Cache-Control: public, max-age=31536000, immutable
 """
+ENTRY = ('role="doc-biblioentry"', 'role="listitem"')  # docutils' role is no longer one; the list wants items
 LABELS = {
     "Main": "主目录 | Main", "Page": "本页目录 | On this page",
     "Toggle primary sidebar": "打开或收起目录 | Show or hide the contents",
@@ -78,7 +79,7 @@ def finish(raw: Path, out: Path, lang: str) -> None:
     pages = {path.relative_to(raw): path.read_text(encoding="utf-8") for path in sorted(raw.rglob("*.html"))}
     pages = {path: text for path, text in pages.items() if "_static" not in path.parts}
     sheets, scripts = _files(pages.values(), raw)
-    made = {name: _page(text, lang) for name, text in pages.items()}
+    made = {name: _page(text, lang).replace(*ENTRY) for name, text in pages.items()}
     script_texts = [path.read_text(encoding="utf-8") for path in scripts]
     used = set().union(*map(names, made.values()), *map(script_names, script_texts))
     letters: dict[str, set[str]] = {}
