@@ -19,6 +19,7 @@ def fetched(visit, address):
 
     def weigh(path):
         tab = visit("versions.html", viewport={"width": 390, "height": 844})
+        tab.wait_for_load_state("networkidle")  # nothing of the page before is counted
         total, answers = {}, []
         tab.on("response", lambda answer: answers.append(answer))
         tab.goto(f"{address}/{path}", wait_until="load")
