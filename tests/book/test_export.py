@@ -346,7 +346,7 @@ def test_the_first_cell_can_be_read_by_a_python_too_old_for_mha():
     import ast
 
     for lang in LANGUAGES:
-        ast.parse(first_cell(lang, EXACT, SITE, "cover"), feature_version=(3, 7))
+        assert ast.parse(first_cell(lang, EXACT, SITE, "cover"), feature_version=(3, 7)).body
 
 
 def test_the_first_cell_is_folded_to_its_first_line_which_says_what_it_does(exported):

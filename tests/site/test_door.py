@@ -49,6 +49,7 @@ def test_the_front_door_remembers_what_the_reader_chose(arrive, address):
     tab.wait_for_url("**/zh/chapters/cover.html*")
     tab.goto(f"{address}/")
     tab.wait_for_url("**/zh/chapters/cover.html")
+    assert tab.url == f"{address}/zh/chapters/cover.html"
 
 
 @pytest.mark.parametrize("options", [{"locale": "fr-FR"}, {"locale": "zh-CN", "java_script_enabled": False}])

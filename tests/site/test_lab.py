@@ -438,6 +438,7 @@ def test_the_picture_follows_the_pages_theme(visit):
     light = tab.evaluate(pixel)
     tab.evaluate("document.documentElement.dataset.theme = 'dark'")
     tab.wait_for_function(f"before => {pixel} !== before", arg=light)
+    assert tab.evaluate(pixel) != light
 
 
 def test_the_pieces_travel_between_steps_unless_the_reader_wants_no_motion(visit):
