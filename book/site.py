@@ -133,8 +133,9 @@ def _start(lang: str, out: Path, log: Path, strict: bool) -> "subprocess.Popen[b
     log.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "book.site", "--language", lang, "--out", str(out)]
     command += [] if strict else ["--lenient"]
+    environment = {"OMP_NUM_THREADS": "1"} | os.environ  # two languages at once: threads that wait for one another spin
     with log.open("wb") as stream:
-        return subprocess.Popen(command, cwd=ROOT, stdout=stream, stderr=subprocess.STDOUT)
+        return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=stream, stderr=subprocess.STDOUT)
 
 
 def _progress(logs: dict[str, Path], began: float) -> None:
