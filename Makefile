@@ -85,7 +85,7 @@ publish:
 
 publish-release:
 	@$(or $(PYTHON),python3) -m book.versions publish-release
-	gh release create "v$$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)" --verify-tag --notes-file dist/NOTES.md dist/*
+	gh release create "$$($(or $(PYTHON),python3) -m book.versions tag)" --verify-tag --notes-file dist/NOTES.md dist/*
 
 # What the tests need beside Python, on a bare Debian or Ubuntu
 tools:

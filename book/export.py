@@ -22,6 +22,7 @@ import nbformat
 import yaml
 from pybtex.database import parse_file
 
+from book import versions
 from book.address import ROOT, notebook_path, site_url
 from book.languages import LANGUAGES, pick, select
 from book.notebooks import CHAPTERS, normalise, read, write
@@ -64,11 +65,7 @@ def version(root: Path = ROOT) -> str:
     digest = hashlib.sha256()
     for path in _packaged(root):
         digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
-    text = (root / "pyproject.toml").read_text(encoding="utf-8")
-    number = re.search(r'^version = "(.+)"$', text, re.M)
-    if not number:
-        raise ValueError('pyproject.toml must hold a line version = "…"')
-    return f"{number[1]}+g{digest.hexdigest()[:10]}"
+    return f"{versions.version(root)}+g{digest.hexdigest()[:10]}"
 
 
 def wheel(folder: Path, root: Path = ROOT) -> Path:
@@ -85,7 +82,7 @@ def wheel(folder: Path, root: Path = ROOT) -> Path:
             shutil.copyfile(source, target)
         project = copy / "pyproject.toml"
         text = project.read_text(encoding="utf-8")
-        project.write_text(re.sub(r'^version = ".+"$', f'version = "{exact}"', text, flags=re.M), encoding="utf-8")
+        project.write_text(text.replace('dynamic = ["version"]', f'version = "{exact}"', 1), encoding="utf-8")
         done = subprocess.run(
             [sys.executable, "-m", "pip", "wheel", "-q", "--disable-pip-version-check", "--no-deps",
              "--no-build-isolation", "-w", str(folder), str(copy)],

@@ -4,6 +4,7 @@ The newest site lies at the root of the branch, a frozen one in its folder: `v0.
 
     python -m book.versions publish           lay _site at the root of the branch gh-pages, and push it
     python -m book.versions publish-release   the same for the frozen site in dist/, in its folder
+    python -m book.versions tag               say the tag of this version
 """
 
 import datetime
@@ -15,8 +16,9 @@ import re
 import shutil
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
+
+from book.paper import archive, offer
 
 ROOT = Path(__file__).parent.parent
 FROZEN = ROOT / "_build" / "frozen"  # the site of a release, whose pages know their folder
@@ -30,9 +32,10 @@ MONTHS = ("January", "February", "March", "April", "May", "June", "July", "Augus
 
 
 def version(root: Path = ROOT) -> str:
-    """The book's version, which is the package's: pyproject.toml says it."""
-    found = re.search(r'^version = "(.+)"$', (root / "pyproject.toml").read_text("utf-8"), re.MULTILINE)
-    assert found, "pyproject.toml says no version"
+    """The book's version, which is the package's: mha/__init__.py says it."""
+    found = re.search(r'^__version__ = "(.+)"$', (root / "mha" / "__init__.py").read_text("utf-8"), re.MULTILINE)
+    if not found:
+        raise ValueError('mha/__init__.py must hold a line __version__ = "…"')
     return found[1]
 
 
@@ -104,7 +107,10 @@ def list_versions(published: Path) -> None:
 
 
 def unpack(dist: Path, frozen: Path) -> None:
-    """Unpack the site of a release into `frozen`. SystemExit where a file is not the one its checksum was made of."""
+    """The site of a release, into `frozen`, with the files that it offers: those of the release.
+
+    SystemExit where a file is not the one its checksum was made of.
+    """
     if not (dist / SUMS).exists():
         raise SystemExit(f"publish: no release in {dist.name}; run make release")
     for line in (dist / SUMS).read_text("utf-8").splitlines():
@@ -112,8 +118,11 @@ def unpack(dist: Path, frozen: Path) -> None:
         if hashlib.sha256((dist / name).read_bytes()).hexdigest() != wanted:
             raise SystemExit(f"publish: {name} is not what {SUMS} says")
     shutil.rmtree(frozen, ignore_errors=True)
-    for archive in dist.glob("*-site.zip"):
-        zipfile.ZipFile(archive).extractall(frozen)
+    archive.unpack(dist / offer.SITE_ZIP, frozen)
+    (frozen / offer.FOLDER).mkdir()
+    for name in offer.EVERYTHING:
+        shutil.copy(dist / name, frozen / offer.FOLDER)
+    offer.fill(frozen, there=True)
 
 
 def push(site: Path, place: str = "") -> None:
@@ -183,6 +192,8 @@ def main(arguments: list[str]) -> None:
         case ["publish-release"]:
             unpack(DIST, FROZEN)
             push(FROZEN, folder(version()))
+        case ["tag"]:
+            print(f"v{version()}")
         case _:
             raise SystemExit(__doc__)
 
