@@ -65,7 +65,7 @@ def build(site: Path = SITE, *, strict: bool = True) -> None:
     versions.sign(site)
     secure(site)
     stamp.write_text(now)
-    offer.fill(site)
+    offer.fill(site, there=offer.current(site))
     print(f"site: done in {time.monotonic() - began:.0f} s")
 
 

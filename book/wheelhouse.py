@@ -15,6 +15,8 @@ from pathlib import Path
 from book.address import ROOT
 from book.export import export_language, version, wheel
 from book.languages import LANGUAGES
+from book.paper.archive import add
+from book.versions import date
 
 OUT = ROOT / "_build" / "wheelhouse"
 README = """\
@@ -62,13 +64,14 @@ def pack(wheels: Path, target: Path, where: str, python: str) -> Path:
     text = README.format(where=where, python=python, total=round(sum(sizes.values())), torch=round(torch),
                          activate=activate)  # fmt: skip
     target.parent.mkdir(parents=True, exist_ok=True)
+    day = date()
     with tempfile.TemporaryDirectory() as name, zipfile.ZipFile(target, "w") as book:
-        book.writestr("README.txt", text.replace("\n", "\r\n"))  # as Windows' editor wants it
+        add(book, "README.txt", text.replace("\n", "\r\n"), day)  # as Windows' editor wants it
         for lang in LANGUAGES:
             for path in export_language(Path(name), lang, None):
-                book.write(path, f"{lang}/{path.name}", zipfile.ZIP_DEFLATED)
+                add(book, f"{lang}/{path.name}", path.read_bytes(), day)
         for path in sorted(wheels.glob("*.whl")):
-            book.write(path, f"wheels/{path.name}")  # a wheel is compressed already
+            add(book, f"wheels/{path.name}", path.read_bytes(), day, stored=True)  # compressed already
     return target
 
 

@@ -38,11 +38,10 @@ def build(site: Path = SITE, work: Path = WORK) -> None:
         books.append(pages.read(site, lang, address.site_url()))
     _write(books, folder, work, say)
     say("zip of the site")
-    offer.fill(site)
-    count = archive.write(site, folder / "mha-book-site.zip", versions.date())
+    count = archive.write(site, folder / offer.SITE_ZIP, versions.date())
     say(f"zip: {count} files")
     (folder / offer.STAMP).write_text((site / ".digest").read_text())
-    offer.fill(site)
+    offer.fill(site, there=True)
     for path in sorted(folder.glob("mha-book*")):
         say(f"{offer.size(path.stat().st_size):>7}  {path.relative_to(site)}")
 

@@ -1,6 +1,8 @@
 """Zip files that are the same for the same content, and the zip of the whole site."""
 
 import datetime
+import shutil
+import tempfile
 import zipfile
 from pathlib import Path
 
@@ -11,6 +13,7 @@ TOP = "mha-book"  # the folder that the zip unpacks to
 # what a reader without a network has no use for: what only servers and search engines read
 LEFT_OUT = (FOLDER, "jupyter_execute", "_sources", "_headers", "404.html", "404.js", "sitemap.xml", "robots.txt")
 PACKED = (".webp", ".png", ".woff2", ".jpg", ".pdf", ".epub", ".zip")  # compressed by themselves
+README_NAME = "README.txt"
 README = """多头注意力：一本能运行的书
 
 解压之后，用浏览器打开 index.html，选中文。不需要网络，也不需要安装任何东西。
@@ -48,7 +51,7 @@ def write(site: Path, target: Path, day: datetime.date) -> int:
     if not all(any(f.is_relative_to(site / lang) for f in files) for lang in LANGUAGES):
         raise ValueError(f"{site} must hold {', '.join(LANGUAGES)}; build the site first")
     with zipfile.ZipFile(target, "w") as archive:
-        add(archive, f"{TOP}/README.txt", README, day)
+        add(archive, f"{TOP}/{README_NAME}", README, day)
         for path in files:
             data = path.read_bytes()
             if path.suffix == ".html":
@@ -56,3 +59,13 @@ def write(site: Path, target: Path, day: datetime.date) -> int:
             name = f"{TOP}/{path.relative_to(site).as_posix()}"
             add(archive, name, data, day, stored=path.suffix in PACKED)
     return len(files) + 1
+
+
+def unpack(file: Path, target: Path) -> None:
+    """The site in the zip `file`, into the folder `target`, which must not be there yet."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        with zipfile.ZipFile(file) as archive:
+            archive.extractall(folder)
+        shutil.move(Path(folder) / TOP, target)
+    (target / README_NAME).unlink()  # it says how to unpack

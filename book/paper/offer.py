@@ -15,9 +15,15 @@ WORDS = {
 }
 
 
+SITE_ZIP = "mha-book-site.zip"
+
+
 def names(lang: str) -> list[str]:
     """The files for readers of `lang`."""
-    return [f"mha-book-{lang}.pdf", f"mha-book-{lang}.epub", "mha-book-site.zip"]
+    return [f"mha-book-{lang}.pdf", f"mha-book-{lang}.epub", SITE_ZIP]
+
+
+EVERYTHING = sorted({name for lang in LANGUAGES for name in names(lang)})
 
 
 def size(number: int) -> str:
@@ -35,13 +41,13 @@ def current(site: Path) -> bool:
     """Whether all files are there and were made from this build of the site."""
     folder, stamp = site / FOLDER, site / ".digest"
     made_from = folder / STAMP
-    everything = all((folder / name).exists() for lang in LANGUAGES for name in names(lang))
+    everything = all((folder / name).exists() for name in EVERYTHING)
     return everything and stamp.exists() and made_from.exists() and made_from.read_text() == stamp.read_text()
 
 
-def fill(site: Path) -> int:
-    """Write the line into every page, or empty it where files are missing or of another build; pages changed."""
-    there, changed = current(site), 0
+def fill(site: Path, *, there: bool) -> int:
+    """Write the line into every page if the files are `there` (and `current`), or empty it; pages changed."""
+    changed = 0
     for lang in LANGUAGES:
         for page in (site / lang).rglob("*.html"):
             text = page.read_text(encoding="utf-8")

@@ -3,33 +3,29 @@
 import datetime
 import re
 import subprocess
-import zipfile
+from pathlib import Path
 
 import pytest
 
 from book import release, versions
+from book.paper import archive, offer
 
 DAY = datetime.date(2026, 11, 29)
 
 
 @pytest.fixture
-def frozen(tmp_path):
-    folder = tmp_path / "frozen"
-    (folder / "zh").mkdir(parents=True)
-    (folder / "zh" / "index.html").write_text("多头", encoding="utf-8")
-    (folder / ".digest").write_text("x")
-    (folder / "jupyter_execute").mkdir()
-    (folder / "jupyter_execute" / "a.png").touch()
+def dist(tmp_path):
+    """A release in small."""
+    built, folder = tmp_path / "built", tmp_path / "dist"
+    for lang in ("zh", "en"):
+        (built / lang).mkdir(parents=True)
+        (built / lang / "index.html").write_text(f"多头{offer.PLACE}", encoding="utf-8")
+    folder.mkdir()
+    for name in offer.EVERYTHING:
+        (folder / name).write_text(name)
+    archive.write(built, folder / offer.SITE_ZIP, DAY)
+    release.checksums(folder)
     return folder
-
-
-def test_one_site_gives_one_archive_without_what_is_hidden(frozen, tmp_path):
-    files = [tmp_path / name for name in ("a.zip", "b.zip")]
-    for file in files:
-        release.archive(frozen, file, DAY)
-        (frozen / "zh" / "index.html").touch()
-    assert files[0].read_bytes() == files[1].read_bytes()
-    assert zipfile.ZipFile(files[0]).namelist() == ["zh/index.html"]
 
 
 def test_the_checksums_are_those_that_sha256sum_checks(tmp_path):
@@ -41,17 +37,26 @@ def test_the_checksums_are_those_that_sha256sum_checks(tmp_path):
     assert (check.returncode, check.stdout) == (0, "a.txt: OK\n")
 
 
-def test_a_release_is_unpacked_whole_and_only_as_it_was_made(frozen, tmp_path):
-    dist, out = tmp_path / "dist", tmp_path / "out"
-    dist.mkdir()
-    archive = dist / "book-1.0.0-site.zip"
-    release.archive(frozen, archive, DAY)
-    release.checksums(dist)
+def test_a_release_is_unpacked_whole_and_its_pages_offer_the_very_files_that_it_carries(dist, tmp_path):
+    out = tmp_path / "new" / "out"  # the job that publishes has nothing but the release
     versions.unpack(dist, out)
-    assert (out / "zh" / "index.html").read_text(encoding="utf-8") == "多头"
-    archive.write_bytes(archive.read_bytes() + b"!")
-    with pytest.raises(SystemExit, match=r"book-1\.0\.0-site\.zip is not what SHA256SUMS says"):
-        versions.unpack(dist, out)
+    assert {path.name for path in out.iterdir()} == {"zh", "en", "files"}
+    for lang in ("zh", "en"):
+        page = out / lang / "index.html"
+        text = page.read_text(encoding="utf-8")
+        assert text.startswith("多头")
+        offered = re.findall(r'href="([^"]+)"', text)
+        assert [Path(name).name for name in offered] == offer.names(lang)
+        for name in offered:
+            assert (page.parent / name).read_bytes() == (dist / Path(name).name).read_bytes()
+
+
+def test_a_release_that_somebody_changed_is_not_published(dist, tmp_path):
+    pdf = dist / "mha-book-zh.pdf"
+    pdf.write_bytes(pdf.read_bytes() + b"!")
+    with pytest.raises(SystemExit, match=r"mha-book-zh\.pdf is not what SHA256SUMS says"):
+        versions.unpack(dist, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_notes_are_those_of_this_version_alone():
@@ -65,5 +70,5 @@ def test_the_notes_are_those_of_this_version_alone():
 def test_a_tag_that_is_not_the_books_version_is_no_release(monkeypatch):
     monkeypatch.setenv("GITHUB_REF_TYPE", "tag")
     monkeypatch.setenv("GITHUB_REF_NAME", "v99.0.0")
-    with pytest.raises(SystemExit, match=r"the tag must be v\d+\.\d+\.\d+, as pyproject.toml says, got v99\.0\.0"):
+    with pytest.raises(SystemExit, match=r"the tag must be v\d+\.\d+\.\d+, as mha/__init__.py says, got v99\.0\.0"):
         release.main()

@@ -4,6 +4,7 @@ import datetime
 import json
 import re
 import subprocess
+import sys
 
 import pytest
 import yaml
@@ -46,6 +47,12 @@ def test_one_version_everywhere():
     )
     assert versions.version() == mha.__version__ == citation["version"] == newest[1]
     assert str(citation["date-released"]) == newest[2]
+
+
+def test_publishing_needs_nothing_but_python():
+    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import book.versions; print(book.versions.version())"
+    said = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said == f"{mha.__version__}\n"
 
 
 def test_the_date_is_that_of_the_source_and_not_of_the_build(monkeypatch, tmp_path):
