@@ -36,36 +36,39 @@ CONTROLS = {"@jupyter-widgets/base": "1.2.0", "@jupyter-widgets/controls": "1.5.
 def environment() -> tuple[Path, str]:
     """An environment as like Colab's as this machine allows, and in words what it is. SystemExit where there is none.
 
-    Colab's Python is taken if it is here (PYTHON313 or on the PATH) and a torch without CUDA is to be had for it,
-    the book's own Python otherwise, then with any torch: the book's environment has fetched one for it already.
+    Colab's Python is taken if it is here (PYTHON313 or on the PATH), the book's own otherwise. Of torch the first
+    that can be had: Colab's version, the lock's, any. Where pip knows no CPU build this is 5 GB, and runs on a CPU too.
     """
     wanted = versions()
     own = f"{sys.version_info.major}.{sys.version_info.minor}"
     asked = os.environ.get(f"PYTHON{wanted.python.replace('.', '')}") or shutil.which(f"python{wanted.python}")
-    tried = []
-    for number, python in ((wanted.python, asked), (own, sys.executable)):
-        if not python or _python(python) != number:
-            tried.append(f"Python {number} was not found")
-            continue
-        folder = HERE / number
-        inside = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
-        if not inside.exists():
-            subprocess.run([python, "-m", "venv", str(folder)], check=True)
-        torch = _torch(inside, wanted.packages["torch"], large=number == own)
-        if torch is None:
-            tried.append(f"for Python {number} there is only a torch that brings CUDA, several GB")
-            continue
-        others = [f"{name}=={exact}" for name, exact in wanted.packages.items() if name != "torch"]
-        subprocess.run([inside, "-m", "pip", "install", "-q", torch, *others], check=True)
-        subprocess.run([inside, "-m", "pip", "uninstall", "-q", "-y", "mha"], check=True)
-        there = _pip(inside, "list", "--format=freeze")
-        listed = ", ".join(re.findall(rf"^(?:{'|'.join(wanted.packages)})==\S+", there, re.M | re.I))
-        reason = f" ({'; '.join(tried)})" if tried else ""
-        return inside, f"Python {number}{reason}, {listed}"
-    raise SystemExit(
-        f"colab: {'; '.join(tried)}. Name a Python {wanted.python} in PYTHON{wanted.python.replace('.', '')} "
-        "and point pip at PyTorch's CPU index (PIP_EXTRA_INDEX_URL, see pytorch.org)"
-    )
+    found = asked and _python(asked) == wanted.python
+    number, python = (wanted.python, str(asked)) if found else (own, sys.executable)
+    folder = HERE / number
+    inside = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
+    if not inside.exists():
+        subprocess.run([python, "-m", "venv", str(folder)], check=True)
+    others = [f"{name}=={exact}" for name, exact in wanted.packages.items() if name != "torch"]
+    for torch in torches(wanted.packages["torch"]):
+        if subprocess.run([inside, "-m", "pip", "install", "-q", torch, *others]).returncode == 0:
+            break
+    else:
+        raise SystemExit(f"colab: for Python {number} pip could not install what versions.txt names; see above")
+    subprocess.run([inside, "-m", "pip", "uninstall", "-q", "-y", "mha"], check=True)
+    there = _pip(inside, "list", "--format=freeze")
+    listed = ", ".join(re.findall(rf"^(?:{'|'.join(wanted.packages)})==\S+", there, re.M | re.I))
+    reason = "" if found else f" (Python {wanted.python} was not found)"
+    return inside, f"Python {number}{reason}, {listed}"
+
+
+def torches(colabs: str) -> list[str]:
+    """What to ask pip for, one after the other: Colab's torch, the lock's, any that mha runs on.
+
+    >>> torches("2.11.*")[0], torches("2.11.*")[-1]
+    ('torch==2.11.*', 'torch>=2.4')
+    """
+    lock = re.findall(r"^torch==\S+", (ROOT / "requirements.txt").read_text(encoding="utf-8"), re.M)
+    return [f"torch=={colabs}", *lock, "torch>=2.4"]
 
 
 def execute(notebook: Any, python: Path, wheel: Path) -> Any:
@@ -169,22 +172,6 @@ def _python(command: str) -> str | None:
     code = "import sys; print('%d.%d' % sys.version_info[:2])"
     done = subprocess.run([command, "-c", code], capture_output=True, text=True)
     return done.stdout.strip() if done.returncode == 0 else None
-
-
-def _torch(python: Path, colabs: str, *, large: bool) -> str | None:
-    """A requirement for torch: Colab's version, else the lock's, else any; with CUDA only if it may be `large`."""
-    lock = re.search(r"^torch==\S+", (ROOT / "requirements.txt").read_text(encoding="utf-8"), re.M)
-    locked = lock[0] if lock else "torch"
-    for wanted in (f"torch=={colabs}", locked, "torch>=2.4"):
-        try:
-            report = json.loads(_pip(python, "install", "-q", "--dry-run", "--ignore-installed", "--no-deps", wanted,
-                                     "--report", "-"))  # fmt: skip
-        except subprocess.CalledProcessError:
-            continue
-        exact: str = report["install"][0]["metadata"]["version"]
-        if "+cpu" in exact or not sys.platform.startswith("linux"):
-            return f"torch=={exact}"
-    return locked if large else None
 
 
 def _pip(python: Path, *arguments: str) -> str:

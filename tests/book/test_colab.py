@@ -1,9 +1,7 @@
 """Colab's versions, the watch over them, and the eye for what Colab's front end could not show."""
 
 import datetime
-import json
 import re
-import subprocess
 
 import nbformat
 import pytest
@@ -154,26 +152,7 @@ def test_what_is_printed_otherwise_than_stored_or_on_stderr_is_found():
     assert warned[0] == "code cell 1: a message on stderr: 'Warning'"
 
 
-@pytest.mark.parametrize(
-    ("offered", "large", "taken"),
-    [
-        ({"torch==2.11.*": "2.11.0+cpu"}, False, "torch==2.11.0+cpu"),
-        ({"torch==2.11.*": "2.11.0", "lock": "2.13.0+cpu"}, False, "torch==2.13.0+cpu"),
-        ({"torch==2.11.*": "2.11.0", "lock": "2.13.0", "torch>=2.4": "2.15.0"}, False, None),
-        ({"torch==2.11.*": "2.11.0", "lock": "2.13.0", "torch>=2.4": "2.15.0"}, True, "lock"),
-        ({}, False, None),
-    ],
-)
-def test_a_torch_without_cuda_is_preferred_and_colabs_before_others(monkeypatch, offered, large, taken):
-    lock = re.search(r"^torch==\S+", (run.ROOT / "requirements.txt").read_text(encoding="utf-8"), re.M)[0]
-
-    def pip(_python, *arguments):
-        wanted = arguments[arguments.index("--report") - 1]
-        found = offered.get("lock" if wanted == lock else wanted)
-        if found is None:
-            raise subprocess.CalledProcessError(1, "pip")
-        return json.dumps({"install": [{"metadata": {"version": found}}]})
-
-    monkeypatch.setattr(run, "_pip", pip)
-    monkeypatch.setattr(run.sys, "platform", "linux")
-    assert run._torch(None, "2.11.*", large=large) == (lock if taken == "lock" else taken)
+def test_colabs_torch_is_asked_for_first_then_the_locks_then_any():
+    first, lock, last = run.torches("2.11.*")
+    assert (first, last) == ("torch==2.11.*", "torch>=2.4")
+    assert lock in (run.ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
