@@ -7,6 +7,7 @@ import yaml
 
 from book.notebooks import ROOT
 
+LOCK = (ROOT / "requirements.txt").read_text(encoding="utf-8")
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 TARGETS = set(re.findall(r"^([\w-]+):(?!=)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
 
@@ -34,6 +35,18 @@ def test_the_image_copies_what_the_setup_reads_before_it_runs():
     )
     assert read | {"README.md", "LICENSE", "Makefile", "mha"} <= copied  # pyproject.toml names README and LICENSE
     assert all((ROOT / name).exists() for name in copied)
+
+
+def test_conda_brings_the_locks_python_and_pip_the_lock_and_mha():
+    """conda runs pip in the folder of the file, on a file that holds these lines."""
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+    python, pip, through_pip = environment["dependencies"]
+    made_on = re.search(r"^# This file is .+ with Python (\S+)$", LOCK, re.MULTILINE)[1]
+    assert python == f"python={made_on}"
+    assert (pip, through_pip) == ("pip", {"pip": ["-r requirements.txt", "-e ."]})
+    readmes = [(ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "README.zh.md")]
+    command = f"conda env create -f environment.yml && conda activate {environment['name']} "
+    assert all(command in text for text in readmes)
 
 
 def test_binder_installs_what_mha_depends_on_and_runs_its_last_step():
