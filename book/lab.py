@@ -4,32 +4,33 @@ A page opened from a folder may load no ES module and fetch no JSON, and a stric
 so arithmetic.js and lab.js become one plain file, and trained.json another.
 """
 
-import re
+import runpy
 from pathlib import Path
+
+try:
+    import minify
+except ImportError:  # there is no wheel for Macs with Apple's processor: the page is heavier there, and works
+    minify = None
 
 LAB = Path(__file__).parent.parent / "mha" / "widgets" / "lab"
 SCRIPT, STYLE, TRAINED = "lab-page.js", "lab.css", "lab-trained.js"
 HOLDS = '<figure class="mha-lab">'  # a page with this in it loads the first two
 
 
-def script(lab: Path = LAB) -> str:
-    """The two modules as one script that brings every lab of its page to life, without comment lines and indents."""
-    arithmetic = re.sub(r"^export ", "", (lab / "arithmetic.js").read_text(encoding="utf-8"), flags=re.M)
-    drawing = re.sub(r"^(import|export) .*\n", "", (lab / "lab.js").read_text(encoding="utf-8"), flags=re.M)
+def script() -> str:
+    """The two modules as one script that brings every lab of its page to life."""
+    source = runpy.run_path(str(LAB / "source.py"))  # importing it would import mha, and torch with it
     start = 'document.querySelectorAll("figure.mha-lab").forEach(bringToLife);'
-    return _bare(f'(() => {{\n"use strict";\n{arithmetic}\n{drawing}\n{start}\n}})();\n')
+    drawing = source["joined"]().replace("export default { render };", start)
+    text = f'(() => {{\n"use strict";\n{drawing}}})();\n'
+    return minify.string("application/javascript", text) if minify else text
 
 
-def _bare(text: str) -> str:
-    """Without lines that are comments, indents and empty lines (no text of the lab spans lines)."""
-    return re.sub(r"^\s+", "", re.sub(r"^[ ]*(?://|/?\*).*\n", "", text, flags=re.M), flags=re.M)
-
-
-def write(folder: Path, lab: Path = LAB) -> Path:
+def write(folder: Path) -> Path:
     """Write the three files into `folder`; the folder."""
-    trained = (lab / "trained.json").read_text(encoding="utf-8").strip()
+    trained = (LAB / "trained.json").read_text(encoding="utf-8").strip()
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / SCRIPT).write_text(script(lab), encoding="utf-8")
-    (folder / STYLE).write_text(_bare((lab / "lab.css").read_text(encoding="utf-8")), encoding="utf-8")
+    (folder / SCRIPT).write_text(script(), encoding="utf-8")
+    (folder / STYLE).write_text((LAB / "lab.css").read_text(encoding="utf-8"), encoding="utf-8")
     (folder / TRAINED).write_text(f"self.mhaLabTrained = {trained};\n", encoding="utf-8")
     return folder

@@ -4,10 +4,12 @@ import contextlib
 import io
 import json
 import re
+import urllib.request
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
+from book.lab import SCRIPT, STYLE, TRAINED, minify, write
 from book.languages import LANGUAGES
 from mha.widgets.lab import lab_model
 from mha.widgets.lab.model import walk
@@ -405,6 +407,63 @@ def test_a_phone_reader_does_it_all_with_a_thumb(visit, lang):
     expect(lab, state, 4, (1, 2, 0))
 
 
+# The words that the canvas shows, with where they stand; a picture begins with an empty canvas
+WRITTEN = """() => {
+    const pen = CanvasRenderingContext2D.prototype, stage = '.mha-lab-stage canvas', { fillText, clearRect } = pen;
+    pen.clearRect = function (...box) {
+        if (this.canvas.matches(stage)) window.written = [];
+        clearRect.apply(this, box);
+    };
+    pen.fillText = function (...word) {
+        if (this.canvas.matches(stage)) window.written.push(word);
+        fillText.apply(this, word);
+    };
+}"""
+
+
+def written(tab):
+    """What the picture has written on it, once it is painted: [text, x, y]."""
+    return tab.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(written))))")
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_a_phone_shows_the_matrix_that_made_the_tensor_in_hand_and_a_touch_tells_its_numbers(visit, lang):
+    tab, lab = open_lab(visit, lang, "step=1", **PHONE)
+    attention, _ = lab_model(SENTENCE[lang], 4, 8)
+    tab.evaluate(WRITTEN)
+    stage = lab.locator(".mha-lab-stage")
+    for step, name, at in ((1, "K", 1), (1, "V", 2), (1, "Q", 0), (8, "O", 0)):
+        control(lab, "step").fill(str(step))
+        lab.get_by_role("gridcell").nth(at).focus()
+        texts = written(tab)
+        assert [text for text, _, _ in texts if text.startswith("W_")] == [f"W_{name}"]
+        x, y = next(place for text, *place in texts if text.startswith("W_"))
+        stage.evaluate("stage => stage.scrollIntoView()")
+        box = stage.bounding_box()
+        tab.touchscreen.tap(box["x"] + x + 2, box["y"] + y + 12)  # the title stands over the first cell
+        W = getattr(attention, f"W_{name}").weight.T
+        told = lab.locator(".mha-lab-whence").inner_text()
+        row, column = map(int, re.match(rf"W_{name}\[(\d+), (\d+)\]", told).groups())
+        assert value(lab) == shown(W[row, column].item())
+        assert lab.locator(".mha-lab-bubble").inner_text() == value(lab)
+
+
+@pytest.mark.parametrize("options", [{}, PHONE], ids=["desk", "phone"])
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_the_entropy_of_each_row_stands_beside_it_for_every_head(visit, lang, options):
+    tab, lab = open_lab(visit, lang, "step=5&h=3", **options)
+    tab.evaluate(WRITTEN)
+    control(lab, "h").press("ArrowRight")
+    texts = [text for text, _, _ in written(tab)]
+    A = tensors(start(lang))["weights"]
+    H = [[f"{row:.2f}" for row in head] for head in -(A * A.clamp_min(1e-300).log()).sum(-1)]
+    assert texts.count("熵" if lang == "zh" else "entropy") == 1
+    for head in H:
+        assert set(head) <= set(texts)
+    assert f"= {H[0][0]}" in lab.locator(".mha-lab-sum").last.inner_text()
+    assert f"{H[0][0]}" in lab.get_by_role("gridcell").get_attribute("aria-label")
+
+
 @pytest.mark.parametrize("lang", LANGUAGES)
 def test_nothing_overflows_on_a_phone_and_every_target_is_large_enough(visit, lang):
     tab, lab = open_lab(visit, lang, "h=8&x=axis&m=padding&t=" + "+".join(["word"] * 12) + "&u=words", **PHONE)
@@ -490,10 +549,28 @@ def test_the_page_does_not_jump_when_the_lab_comes_to_life_or_moves_on(visit, op
         assert lab.bounding_box()["height"] == height
 
 
-def test_pages_without_a_lab_do_not_load_it(visit):
-    tab = visit("en/chapters/glossary.html")
-    assert tab.locator("script[src*='lab-page']").count() == 0
-    assert tab.locator("link[href*='lab.css']").count() == 0
+ASKED = "performance.getEntriesByType('resource').map(entry => entry.name.split('/').pop().split('?')[0])"
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_a_page_asks_for_the_lab_only_where_it_has_one_and_for_trained_weights_only_when_they_are_wanted(visit, lang):
+    files = re.compile(r"^lab\b")
+    assert [name for name in visit(f"{lang}/chapters/glossary.html").evaluate(ASKED) if files.match(name)] == []
+    tab, lab = open_lab(visit, lang)
+    assert [name for name in tab.evaluate(ASKED) if files.match(name)] == ["lab-page.js"]
+    control(lab, "weights").select_option("trained")
+    tab.wait_for_function("() => document.querySelector('.mha-lab [data-control=h]').disabled")
+    assert [name for name in tab.evaluate(ASKED) if files.match(name)] == ["lab-page.js", "lab-trained.js"]
+
+
+def test_script_and_style_weigh_at_most_60_kb_and_the_data_120(address, tmp_path):
+    sizes = {file.name: file.stat().st_size for file in write(tmp_path).iterdir()}
+    assert sizes.keys() == {SCRIPT, STYLE, TRAINED}
+    most = 60_000 if minify else 90_000  # where there is no minifier the page is longer, see book/lab.py
+    assert sizes[SCRIPT] + sizes[STYLE] <= most
+    assert sizes[TRAINED] <= 120_000
+    served = urllib.request.urlopen(f"{address}/en/_static/{SCRIPT}").read()
+    assert served == (tmp_path / SCRIPT).read_bytes()
 
 
 MOVE = """i => new Promise(done => {

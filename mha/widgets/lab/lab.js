@@ -41,7 +41,7 @@ const TITLE = 20, GAP = 12;
 
 // Panels {id, name, head, x, y, rows, cols, cw, ch, …}: a matrix with cells of cw × ch pixels. A product stands
 // where the row of its left factor meets the column of its upper one.
-function layout(step, box, { L, h, d, d_v, d_model, head, label, narrow }) {
+function layout(step, box, { L, h, d, d_v, d_model, head, label, narrow, letter }) {
   const D = h * Math.max(d, d_v, d_model / h), { w, h: H } = box, panels = [];
   const width = (name) => ({ X: d_model, output: d_model, contributions: d_model, Q: h * d, K: h * d, V: h * d_v, concat: h * d_v, V_heads: d_v, heads: d_v }[name] ?? d);
   const put = (name, i, x, y, rows, cols, cw, ch, more = {}) =>
@@ -62,9 +62,12 @@ function layout(step, box, { L, h, d, d_v, d_model, head, label, narrow }) {
       put(`W_${name}`, -1, x, TITLE, d_model, width(name), cw, above, { title: true });
       put(name, -1, x, y, L, width(name), cw, ch, { title: true });
     });
-  } else if (step === 1) {
-    const cw = Math.min((w - label) / D, 28), ch = Math.min((H - 4 * (TITLE + 6)) / 4 / L, 22);
-    ["X", "Q", "K", "V"].forEach((name, i) => put(name, -1, label, TITLE + i * (L * ch + TITLE + 6), L, width(name), cw, ch, { tokens: true, title: true }));
+  } else if (step === 1) { // one W at a time, as wide as what it makes: its column stands over the number's
+    const gap = TITLE + 4, cw = Math.min((w - label) / D, 28), above = Math.min(d_model * cw, (H - 5 * gap) * 0.3);
+    const ch = Math.min((H - 5 * gap - above) / 4 / L, 22);
+    put("X", -1, label, TITLE, L, d_model, cw, ch, { tokens: true, title: true });
+    put(`W_${letter}`, -1, label, TITLE + L * ch + gap, d_model, width(letter), cw, above / d_model, { title: true });
+    ["Q", "K", "V"].forEach((name, i) => put(name, -1, label, TITLE + above + gap + (i + 1) * (L * ch + gap), L, width(name), cw, ch, { tokens: true, title: true }));
   } else if (step === 2) {
     const ch = Math.min((H - 4 * TITLE - 12) / 3 / L, 24);
     ["Q_heads", "K_heads", "V_heads"].forEach((name, n) => row(name, 2 * TITLE + n * (L * ch + TITLE + 4), ch, { badge: n === 0 }));
@@ -81,11 +84,15 @@ function layout(step, box, { L, h, d, d_v, d_model, head, label, narrow }) {
 
   // Steps 3 to 6: the chosen head large, all heads small beside it or below.
   function middle(at) {
-    const across = h === 1 ? 0 : narrow ? Math.min(h, 4) : h <= 3 ? 1 : 2, down = across && Math.ceil(h / across);
-    const name = STEPS[at].tensors[0], small = at === 6 ? d_v : L;
-    const sw = across && (narrow ? (w - (across - 1) * 8) / across : (w * 0.34 - (across - 1) * 14) / across);
-    const sh = down && (narrow ? Math.min(72, H * 0.17) : (H - down * (TITLE + 6)) / down);
-    const fw = narrow || !across ? w : w * 0.66 - 34, fh = narrow ? H - down * (sh + TITLE + 4) : H;
+    const name = STEPS[at].tensors[0], cols = at === 6 ? d_v : L, aside = at === 5 ? 34 : 0; // room for entropies
+    const between = narrow ? 8 : 14, room = narrow ? H * (aside ? 0.42 : 0.2) : H;
+    const fit = (n) => { // n heads a line: how large a cell of the small ones can be
+      const down = Math.ceil(h / n), sw = ((narrow ? w : w * 0.34) - (n - 1) * between) / n - aside, sh = room / down - TITLE - 6;
+      const cw = Math.min(sw / cols, at === 6 ? 30 : sh / L, 30), ch = at === 6 ? Math.min(sh / L, 16) : cw;
+      return { n, down, cw, ch, sw: sw + aside, area: cw * ch };
+    };
+    const small = h > 1 && heads.map((i) => fit(i + 1)).reduce((best, one) => (one.area > best.area * 1.01 ? one : best));
+    const fw = narrow || !small ? w : w * 0.66 - 34, fh = narrow && small ? H - small.down * (L * small.ch + TITLE + 6) : H;
     if (at === 3) {
       const left = Math.min(d * 14, fw * 0.28), over = Math.min(d * 14, fh * 0.26);
       const s = Math.min((fw - label - left - GAP) / L, (fh - 3 * TITLE - over - 6) / L, 54), x = label + left + GAP, y = 2 * TITLE + over + 4;
@@ -97,9 +104,9 @@ function layout(step, box, { L, h, d, d_v, d_model, head, label, narrow }) {
       put("raw", head, label, TITLE, L, L, s, s, { tokens: true, title: true, keys: true });
       put("scores", head, label + L * s + 30, TITLE, L, L, s, s, { title: true, keys: true, sign: "→" });
     } else if (at === 5) {
-      const s = Math.min((fw - label - 30 - 56) / 2 / L, (fh - 2 * TITLE) / L, 54);
+      const s = Math.min((fw - label - 30 - 50) / 2 / L, (fh - 2 * TITLE) / L, 54);
       put("scores", head, label, TITLE, L, L, s, s, { tokens: true, title: true, keys: true });
-      put("weights", head, label + L * s + 30, TITLE, L, L, s, s, { title: true, keys: true, entropy: true, sign: "→" });
+      put("weights", head, label + L * s + 30, TITLE, L, L, s, s, { title: true, keys: true, entropy: 44, sign: "→" });
     } else {
       const s = Math.min((fw - label - GAP) * 0.55 / L, (fh - 3 * TITLE - 8) / 2 / L, 44), x = label + L * s + 18;
       const cw = Math.min((fw - x) / d_v, 44), over = Math.min(s, 26), y = 2 * TITLE + L * over + 6;
@@ -108,11 +115,10 @@ function layout(step, box, { L, h, d, d_v, d_model, head, label, narrow }) {
       put("heads", head, x, y, L, d_v, cw, s, { title: true });
     }
     const foot = Math.max(...panels.map((p) => p.y + (p.flip ? p.cols : p.rows) * p.ch)) + TITLE + 8;
-    if (across) heads.forEach((i) => {
-      const s = Math.min(sw / small, sh / L, 30), cw = at === 6 ? Math.min(sw / d_v, 30) : s, ch = at === 6 ? Math.min(sh / L, 16) : s;
-      const x0 = narrow ? (i % across) * (sw + 8) : fw + 34 + (i % across) * (sw + 14);
-      const y0 = narrow ? foot : 0;
-      put(name, i, x0, y0 + Math.floor(i / across) * (sh + TITLE + (narrow ? 4 : 6)) + TITLE, L, small, cw, ch, { small: true, badge: true });
+    if (small) heads.forEach((i) => {
+      const { n, cw, ch, sw } = small, column = i % n, line = Math.floor(i / n);
+      const tall = narrow ? L * ch + TITLE + 6 : room / small.down;
+      put(name, i, (narrow ? 0 : fw + 34) + column * (sw + between) + (sw - aside - cols * cw) / 2, (narrow ? foot : 0) + line * tall + TITLE, L, cols, cw, ch, { small: true, badge: true, entropy: aside });
     });
   }
 
@@ -120,9 +126,11 @@ function layout(step, box, { L, h, d, d_v, d_model, head, label, narrow }) {
     const across = narrow && h > 4 ? 4 : h, down = Math.ceil(h / across), gap = 8;
     const part = narrow ? 0.16 : 0.2, foot = down * (TITLE + Math.min(L * 12, H * part / Math.sqrt(down)) + 4) + TITLE;
     if (narrow) {
-      const cw = Math.min((w - label) / D, 28), ch = Math.min((H - foot - 2 * TITLE - 10) / 2 / L, 24);
+      const cw = Math.min((w - label) / D, 28), above = Math.min(h * d_v * cw, (H - foot - 3 * TITLE) * 0.36);
+      const ch = Math.min((H - foot - 3 * TITLE - 14 - above) / 2 / L, 24), y = TITLE + L * ch + TITLE + 4;
       put("concat", -1, label, TITLE, L, h * d_v, cw, ch, { tokens: true, title: true });
-      put("output", -1, label, 2 * TITLE + L * ch + 4, L, d_model, cw, ch, { tokens: true, title: true });
+      put("W_O", -1, label, y, h * d_v, d_model, cw, above / h / d_v, { title: true });
+      put("output", -1, label, y + above + TITLE + 4, L, d_model, cw, ch, { tokens: true, title: true });
     } else {
       const cw = Math.min((w - label - 24) / 2 / D, 26), ch = Math.min(24, (H - foot) * 0.42 / L);
       const above = Math.min(cw, (H - foot - L * ch - 2 * TITLE - 8) / h / d_v), y = 2 * TITLE + h * d_v * above + 4;
@@ -137,7 +145,7 @@ function layout(step, box, { L, h, d, d_v, d_model, head, label, narrow }) {
 }
 
 function centred(panels, box) {
-  const right = Math.max(...panels.map((p) => p.x + (p.flip ? p.rows : p.cols) * p.cw + (p.entropy ? 56 : 0)));
+  const right = Math.max(...panels.map((p) => p.x + (p.flip ? p.rows : p.cols) * p.cw + (p.entropy ?? 0)));
   const bottom = Math.max(...panels.map((p) => p.y + (p.flip ? p.cols : p.rows) * p.ch + (p.keys ? TITLE : 0)));
   const dx = box.x + Math.max(0, (box.w - right) / 2), dy = box.y + Math.max(0, (box.h - bottom) / 2);
   panels.forEach((p) => { p.x += dx; p.y += dy; });
@@ -276,7 +284,7 @@ function makeLab(root, first, host) {
     if (state && result.state.weights === "trained" && !trained) { fetchTrained(patch, { whole, quiet }); return; }
     state = result.state;
     if (whole || result.said.length || !quiet) notice(result.said.map((pair) => pair[lang]));
-    if (moved) { at = null; hover = null; }
+    if (moved) { at = null; hover = null; bubble.hidden = true; }
     compute();
     if (!stay) move(state.step);
     if (!quiet) host.set(state);
@@ -383,7 +391,7 @@ function makeLab(root, first, host) {
     const stop = STEPS[state.step], name = stop.tensors[0];
     const dims = stop.tensors.length > 1 ? `${stop.tensors.length} × ${shape(right[name])}` : shape(right[name]);
     let note = words.notes[state.step];
-    if (name === "scores") note = state.scale ? `${note} √d_k = ${number(Math.sqrt(state.d_k))}` : say("scaled");
+    if (name === "scores") note = state.scale ? `${note} √d_k\u00a0=\u00a0${number(Math.sqrt(state.d_k))}` : say("scaled");
     const parts = [node("b", { textContent: `${state.step} ${stop[lang]}` }), " ", node("code", { textContent: stop.formula }), " ", node("span", { className: "mha-lab-shape", textContent: dims }), node("br"), note];
     const does = state.weights === "trained" && state.step > 1 && words.roles[trained.heads[state.head].role];
     if (does) parts.push(" ", node("span", { className: "mha-lab-chip", "data-head": state.head % 8, textContent: state.head }), ` ${does}`);
@@ -426,7 +434,7 @@ function makeLab(root, first, host) {
     const [r, c] = index.slice(-2), parts = [symbol(name)];
     if (byHead(name)) parts.push(`${say("head")} ${index[0]}`);
     parts.push(perPair(name) ? `${say("query")} ${state.tokens[r]}` : state.tokens[r], perPair(name) ? `${say("key")} ${state.tokens[c]}` : `${say("column")} ${c}`);
-    return `${parts.join(say("comma"))}${say("colon")}${valueText(name, index)}`;
+    return `${parts.join(say("comma"))}${say("colon")}${valueText(name, index)}${name === "weights" ? ` (${say("entropy")} ${valueText("entropy", index.slice(0, 2))})` : ""}`;
   }
 
   function valueText(name, index, digits = 4) {
@@ -525,6 +533,7 @@ function makeLab(root, first, host) {
       parts.push(node("span", { className: "mha-lab-sum", textContent: `= ${sum}` }));
       if (texts.length > 5) parts.push(node("details", {}, node("summary", { textContent: `${say("all")} ${texts.length} ${say("terms")}` }), texts.join(" + ")));
     }
+    if (cell.name === "weights") parts.push(node("span", { className: "mha-lab-sum", textContent: `${say("entropy")} H[${say("head")} ${index[0]}, ${state.tokens[index[1]]}] = ${valueText("entropy", index.slice(0, 2))}` }));
     origin.replaceChildren(...parts);
   }
 
@@ -544,7 +553,7 @@ function makeLab(root, first, host) {
     return [{ T: right, box: { x: 2, ...half }, narrow: true, flag: "right" }, { T: wrong, box: { x: half.w + 32, ...half }, narrow: true, flag: "wrong" }];
   }
 
-  const panels = (world, step = state.step) => layout(step, world.box, { L: state.tokens.length, h: state.h, d: state.d_k, d_v: columns(right.heads), d_model: columns(right.X), head: state.head, label, narrow: world.narrow });
+  const panels = (world, step = state.step) => layout(step, world.box, { L: state.tokens.length, h: state.h, d: state.d_k, d_v: columns(right.heads), d_model: columns(right.X), head: state.head, label, narrow: world.narrow, letter: /^[QKV]$/.test(at) ? at : "Q" });
 
   // — Colours and bitmaps: one pixel a cell, scaled when drawn —
   function readPalette() {
@@ -722,12 +731,19 @@ function makeLab(root, first, host) {
   }
 
   function paintNumbers(p, t, top, first, alpha) {
-    const px = clip(Math.min(p.cw / 3.1, p.ch * 0.6), 9, 13);
+    const px = clip(Math.min(p.cw / 3.1, p.ch * 0.6), 9, 13), shown = [];
     for (let r = 0; r < p.rows; r++) for (let c = 0; c < p.cols; c++) {
       const value = t.data[(first + r) * p.cols + c];
-      if (perPair(p.name) && !allowed(r, c) && (p.name !== "weights" || !value)) continue;
-      const [x, y] = cellAt(p, r, c), text = Math.abs(value) < 0.005 ? "0" : number(value, p.name !== "weights" && (Math.abs(value) >= 9.95 || p.cw < 32) ? 1 : 2);
-      write(p.cw < 36 ? text.replace(/^(−?)0\./, "$1.") : text, x + p.cw / 2, y + p.ch / 2 + 0.5, { size: px, align: "center", colour: Math.abs(value) / top > 0.66 ? palette.ground : palette.ink, alpha });
+      if (!perPair(p.name) || allowed(r, c) || (p.name === "weights" && value)) shown.push([r, c, value]);
+    }
+    const text = (value, digits) => {
+      const long = Math.abs(value) < 0.005 ? "0" : number(value, Math.abs(value) >= 9.95 ? 1 : digits);
+      return p.cw < 36 ? long.replace(/^(−?)0\./, "$1.") : long;
+    };
+    const digits = p.name === "weights" || shown.every(([, , value]) => text(value, 2).length * px * 0.62 < p.cw - 3) ? 2 : 1;
+    for (const [r, c, value] of shown) {
+      const [x, y] = cellAt(p, r, c);
+      write(text(value, digits), x + p.cw / 2, y + p.ch / 2 + 0.5, { size: px, align: "center", colour: Math.abs(value) / top > 0.66 ? palette.ground : palette.ink, alpha });
     }
   }
 
@@ -743,12 +759,12 @@ function makeLab(root, first, host) {
     if (p.badge) badge(p.head, p.x + w / 2 - 0, p.y - 10, alpha, p.head === state.head);
     if (p.bands) for (let j = 0; j < state.h; j++) if (p.cols / state.h * p.cw > 14) badge(j, p.x + (j + 0.5) * p.cols / state.h * p.cw, p.y + high + 11, alpha, false);
     if (p.tokens && p.ch >= 9) state.tokens.forEach((token, r) => write(fitted(token, 60), p.x - 5, p.y + (r + 0.5) * p.ch, { align: "right", alpha, size: Math.min(12, p.ch) }));
-    if (p.keys && p.cw >= 11) state.tokens.forEach((token, c) => write(fitted(token, p.cw + 2), p.x + (c + 0.5) * p.cw, p.y + high + 10, { align: "center", alpha, size: Math.min(12, p.cw), colour: palette.quiet }));
-    if (p.sign) write(p.sign, p.x - 15, p.y + high / 2, { align: "center", colour: palette.quiet, size: 16, alpha });
-    if (p.entropy) {
-      write(say("entropy"), p.x + w + 8, p.y - 10, { colour: palette.quiet, size: 11, alpha });
-      for (let r = 0; r < p.rows && p.ch >= 9; r++) write(number(world.T.entropy.data[flat(world.T.entropy, [p.head, r])]), p.x + w + 8, p.y + (r + 0.5) * p.ch, { size: Math.min(11, p.ch), colour: palette.quiet, alpha });
+    if (p.keys && p.cw >= 11) {
+      const px = clip(12 * (p.cw - 3) / (label - 8), 9, Math.min(12, p.cw));
+      state.tokens.forEach((token, c) => write(fitted(token, (p.cw - 1) * 12 / px), p.x + (c + 0.5) * p.cw, p.y + high + 10, { align: "center", alpha, size: px, colour: palette.quiet }));
     }
+    if (p.sign) write(p.sign, p.x - 15, p.y + high / 2, { align: "center", colour: palette.quiet, size: 16, alpha });
+    if (p.entropy) paintEntropy(p, world.T.entropy, p.x + w + 6, alpha);
     if (broken && alpha === 1 && state.step === Math.round(pos)) {
       const L = state.tokens.length, h = state.h;
       if (p.name.endsWith("_heads") && state.step === 2 && state.breaks.includes("reshape") && p.ch >= 11)
@@ -756,6 +772,19 @@ function makeLab(root, first, host) {
       if (p.name === "concat" && state.step === 7 && state.breaks.includes("transpose") && p.ch >= 11)
         for (let r = 0; r < L; r++) for (let j = 0; j < h; j++) write(state.tokens[(r * h + j) % L], p.x + j * p.cols / h * p.cw + 3, p.y + (r + 0.5) * p.ch, { size: 10 });
     }
+  }
+
+  // Beside each row of weights how even it is: a bar, as long as there is room where it is as even as can be, and its number.
+  function paintEntropy(p, H, x, alpha) {
+    if (p.title) write(say("entropy"), x, p.y - 10, { colour: palette.quiet, size: 11, alpha });
+    for (let r = 0; r < p.rows; r++) {
+      const value = H.data[p.head * p.rows + r];
+      ctx.globalAlpha = alpha;
+      ctx.fillStyle = css(palette.faint);
+      ctx.fillRect(x, p.y + r * p.ch + 1, (p.entropy - 6) * value / Math.log(Math.max(p.rows, 2)), Math.max(p.ch - 2, 1));
+      if (p.ch >= 10) write(number(value, p.small && p.ch < 11.5 ? 1 : 2), x + 2, p.y + (r + 0.5) * p.ch + 0.5, { size: Math.min(11, p.ch), alpha });
+    }
+    ctx.globalAlpha = 1;
   }
 
   function badge(i, x, y, alpha, chosenHead) {
@@ -863,7 +892,9 @@ function makeLab(root, first, host) {
     if (event.pointerType === "touch" || clock) return;
     const found = hit(event);
     const key = found && `${found.name}/${found.index}`;
-    if (key === (hover && `${hover.name}/${hover.index}`)) return;
+    if (key !== (hover && `${hover.name}/${hover.index}`)) look(found);
+  }, { signal });
+  function look(found) {
     hover = found && { name: found.name, index: found.index };
     bubble.hidden = !found;
     if (found) {
@@ -872,8 +903,8 @@ function makeLab(root, first, host) {
     }
     showWhence();
     paintSoon();
-  }, { signal });
-  canvas.addEventListener("pointerleave", () => { if (hover) { hover = null; bubble.hidden = true; showWhence(); paintSoon(); } }, { signal });
+  }
+  canvas.addEventListener("pointerleave", (event) => { if (hover && event.pointerType !== "touch") look(null); }, { signal });
 
   let pressed = null;
   stage.addEventListener("pointerdown", (event) => { pressed = { x: event.clientX, y: event.clientY }; }, { signal });
@@ -884,10 +915,12 @@ function makeLab(root, first, host) {
     if (event.pointerType === "touch" && Math.abs(dx) > 45 && Math.abs(dy) < 60) { change({ step: clip(state.step - Math.sign(dx), 0, LAST) }); return; }
     if (Math.hypot(dx, dy) > 10) return;
     const found = hit(event);
-    if (!found) return;
     hover = null;
+    bubble.hidden = true;
+    if (!found) return;
     if (found.p.small && found.name !== "contributions") { change({ head: found.index[0] }); return; }
-    if (!/^W_/.test(found.name)) select(found.name, found.index);
+    if (/^W_/.test(found.name)) { look(found); return; }
+    select(found.name, found.index);
     if (state.mask === "drawn" && perPair(found.name)) togglePair(...found.index.slice(-2));
   }, { signal });
 

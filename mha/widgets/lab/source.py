@@ -1,9 +1,9 @@
 """What the page runs: arithmetic.js and lab.js as one text."""
 
 import re
-from importlib import resources
+from pathlib import Path
 
-FOLDER = resources.files("mha.widgets.lab")
+FOLDER = Path(__file__).parent
 
 
 def read(name: str) -> str:
