@@ -15,7 +15,7 @@ LEFT, RIGHT = 96, 1120
 GROUND, INK, QUIET, FAINT = "#ffffff", "#1f2328", "#59606b", "#d5d8dd"
 COLOURS = {
     "x": QUIET, "q": "#0072b2", "k": "#b84e06", "v": "#00805f", "o": "#9a4c86",
-    "h0": "#a75b5c", "h1": "#3d865a", "h2": "#746aab", "h3": "#9c672e", "weight": "#4b3f8f",
+    "h0": "#a75b5c", "h1": "#3b8358", "h2": "#746aab", "h3": "#9c672e", "weight": "#4b3f8f",
 }  # fmt: skip
 # A piece of text that no line break may fall into: a word or one Chinese character, with its punctuation
 OPEN, CLOSE, CJK = "“‘（《(", "，。！？；：、”’）》…", r"\u3400-\u9fff"

@@ -27,14 +27,15 @@ WRONG, RIGHT = "#B3261E", V
 INK, QUIET, FAINT = "#1F2328", "#6B7280", "#D5D8DD"
 HEADS = (
     "#A75B5C",
-    "#3D865A",
+    "#3B8358",
     "#746AAB",
     "#9C672E",
-    "#00868C",
+    "#008388",
     "#985D8C",
     "#78792B",
     "#3C7AAB",
 )  # one wheel, equal lightness
+TINT = 0.55  # the deepest shade that black numbers are read on, by day and, inverted, by night
 
 WIDTH = 5.6  # inches = 560 px on the page; a phone shows it at two thirds, so type starts at 9 pt
 
@@ -87,10 +88,11 @@ def matrix(
     R, C = values.shape
     hidden = np.zeros((R, C), bool) if masked is None else np.broadcast_to(np.asarray(masked, bool), (R, C))
     top = vmax or (np.abs(values[~hidden]).max(initial=0.0) or 1.0)
+    deepest = 1.0 if numbers is None else TINT
     for r in range(R):
         for c in range(C):
             tone = colour if isinstance(colour, str) else colour[r][c]
-            strength = min(abs(values[r, c]) / top, 1.0) if shade else 0.18
+            strength = min(abs(values[r, c]) / top, 1.0) * deepest if shade else 0.18
             if hidden[r, c]:
                 ax.add_patch(Rectangle((c, r), 1, 1, fc="none", ec=FAINT, lw=0.6, hatch="////"))
                 continue
@@ -98,8 +100,7 @@ def matrix(
             ax.add_patch(Rectangle((c, r), 1, 1, fc="none", ec=FAINT, lw=0.6))
             if numbers is not None:
                 text = numbers.format(values[r, c]).replace("-", "\N{MINUS SIGN}")
-                ink = "white" if strength > 0.6 else INK
-                ax.text(c + 0.5, r + 0.5, text, ha="center", va="center", color=ink, fontsize=fontsize)
+                ax.text(c + 0.5, r + 0.5, text, ha="center", va="center", color="black", fontsize=fontsize)
     ax.set(xlim=(-0.02, C + 0.02), ylim=(R + 0.02, -0.02), aspect="equal")
     ax.set_xticks(np.arange(C) + 0.5 if cols else [], cols or [])
     ax.set_yticks(np.arange(R) + 0.5 if rows else [], rows or [])

@@ -217,7 +217,7 @@ def dependence(h: int = 4) -> Figure:
     )
     for ax, (name, title, below, tone) in zip(fig.subplots(1, 3), names, strict=True):
         colour = [[tone if name != "weights" else head_colour(j)] * h for j in range(h)]
-        matrix(ax, tables[name].float(), colour=colour, numbers=None, vmax=1.3)
+        matrix(ax, tables[name].float(), colour=colour, numbers=None)
         for r, c in tables[name].nonzero().tolist():
             ax.text(c + 0.5, r + 0.5, "✓", ha="center", va="center", color="white", fontsize=12 if h < 8 else 9)
         ax.set_title(title, fontsize=9.5, color=INK, pad=6)

@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from torch import Tensor
 
-from mha.figures import INK, OUTPUT, QUIET, V, blank, canvas, head_colour, matrix, tell
+from mha.figures import INK, OUTPUT, QUIET, TINT, V, blank, canvas, head_colour, matrix, tell
 from mha.language import say
 from mha.steps import merge_heads, output
 
@@ -117,11 +117,12 @@ def who_reaches(h: int = 4, step: str = CONCAT, d_model: int = 8) -> Figure:
     names = [say(f"头 {i}", f"head {i}") for i in range(h)]
     cells = [[f"{float(x):.2f}" if x > 0 else "" for x in row] for row in R]
     ax = fig.subplots()
-    matrix(ax, R, colour=tones, numbers=None, rows=names, cols=[str(c) for c in range(d_model)])
+    matrix(
+        ax, R / R.max(), colour=tones, numbers=None, vmax=1 / TINT, rows=names, cols=[str(c) for c in range(d_model)]
+    )
     for i, row in enumerate(cells):
         for c, text in enumerate(row):
-            ink = "white" if R[i, c] > 0.6 * R.max() else INK
-            ax.text(c + 0.5, i + 0.5, text, ha="center", va="center", color=ink, fontsize=10)
+            ax.text(c + 0.5, i + 0.5, text, ha="center", va="center", color="black", fontsize=10)
     ax.set_xlabel(say("输出的列", "output column"))
     ax.xaxis.set_label_position("bottom")
     ax.set_aspect("auto")

@@ -31,8 +31,8 @@ def three_copies() -> Figure:
             32 if i != 1 else 34, (12, 22, 38)[i], f"$W_{name}$", color=colour, fontsize=12, ha="center", va="center",
             math_fontfamily="dejavusans",
         )  # fmt: skip
-        ax.add_patch(Rectangle((50, y - 7), 12, 14, fc=colour, alpha=0.28, ec="none"))
-        ax.text(56, y, name, ha="center", va="center", fontsize=13, color=colour)
+        ax.add_patch(Rectangle((50, y - 7), 12, 14, fc=colour, ec="none"))
+        ax.text(56, y, name, ha="center", va="center", fontsize=13, color="white")
         ax.text(65, y, role, ha="left", va="center", fontsize=10.5, color=colour)
     return tell(
         fig,
