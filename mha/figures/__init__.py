@@ -10,6 +10,7 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+import torch
 from cycler import cycler
 from matplotlib import colors, font_manager
 from matplotlib.axes import Axes
@@ -149,5 +150,12 @@ def _style() -> None:
     mpl.rcParams.update(settings)
 
 
+def _exact() -> None:
+    """float32 in full on a GPU, too: TF32 keeps 10 bits of a fraction, and what chapters print would differ."""
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cudnn.allow_tf32 = False
+
+
 _style()
+_exact()
 display.show_in_notebooks()

@@ -48,6 +48,13 @@ def test_a_stored_notebook_is_normal_so_that_a_rerun_changes_no_byte(path, tmp_p
     assert (tmp_path / path.name).read_bytes() == path.read_bytes()
 
 
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_a_chapter_that_computes_first_imports_what_turns_tf32_off(path):
+    code = [cell.source for cell in read(path).cells if cell.cell_type == "code"]
+    assert code or path not in TAUGHT
+    assert all(re.search(r"^from mha\.figures import ", source, re.M) for source in code[:1])
+
+
 @pytest.mark.parametrize("path", TAUGHT, ids=lambda path: path.stem)
 @pytest.mark.parametrize("lang", LANGUAGES)
 def test_a_chapter_asks_a_question_and_has_three_exercises_with_solutions(path, lang):

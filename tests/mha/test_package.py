@@ -27,6 +27,23 @@ def test_importing_mha_loads_no_plotting_and_no_widgets():
     assert not {"matplotlib", "ipywidgets", "anywidget", "IPython"} & set(loaded.split())
 
 
+def test_figures_compute_in_full_float32_and_mha_alone_leaves_your_settings():
+    code = """if True:
+    import torch
+    def tf32():
+        return torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+    torch.set_float32_matmul_precision("high")
+    torch.backends.cudnn.allow_tf32 = True
+    import mha
+    print(tf32())
+    import mha.figures
+    print(tf32(), torch.backends.cuda.matmul.allow_tf32)
+    """
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT.parent, capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines() == ["('high', True)", "('highest', False) False"]
+    assert run.stderr == ""
+
+
 def imported(source):
     """The top-level packages that a module imports, wherever in it."""
     for node in ast.walk(ast.parse(source)):
