@@ -18,7 +18,9 @@ TOOL = ROOT / "_build" / "tools" / "bin" / "cyclonedx-py"  # an environment of i
 def write(file: Path, number: str) -> None:
     """Write the bill of version `number`. SystemExit where a package is missing here or tells no licence."""
     options = ("--pyproject", "pyproject.toml", "--output-reproducible", "--of", "JSON", "-o", "-")
-    run = subprocess.run([TOOL, "environment", *options, sys.executable], cwd=ROOT, stdout=subprocess.PIPE, check=True)
+    run = subprocess.run([TOOL, "environment", *options, sys.executable], cwd=ROOT, capture_output=True, check=False)
+    if run.returncode:
+        raise SystemExit(f"release: cyclonedx-py failed\n{run.stderr.decode()[-2000:]}")
     known = json.loads(KNOWN.read_text(encoding="utf-8"))
     locked = re.findall(r"^([\w.-]+)==", (ROOT / "requirements.txt").read_text(encoding="utf-8"), re.M)
     said = bill(json.loads(run.stdout), locked, *known.values())
@@ -37,7 +39,8 @@ def bill(
     if missing := sorted({_name(name) for name in locked} - packages.keys()):
         raise SystemExit(f"release: not installed here, though in requirements.txt: {', '.join(missing)}")
     needs = {entry["ref"]: entry.get("dependsOn", []) for entry in there["dependencies"]}
-    wanted, left = set(), [packages[_name(name)]["bom-ref"] for name in locked]
+    direct = [packages[_name(name)]["bom-ref"] for name in locked]
+    wanted, left = set(), list(direct)
     while left:
         if (ref := left.pop()) not in wanted:
             wanted.add(ref)
@@ -48,8 +51,13 @@ def bill(
             component["licenses"] = [{"license": {"id": told}}]
     if silent := [component["name"] for component in components if not component.get("licenses")]:
         raise SystemExit(f"release: read the licences of {', '.join(silent)} and write them into book/bill.json")
-    dependencies = [entry for entry in there["dependencies"] if entry["ref"] in wanted]
-    return there | {"components": components + [_vendored(**entry) for entry in vendored], "dependencies": dependencies}
+    others = [_vendored(**entry) for entry in vendored]
+    book = {
+        "ref": there["metadata"]["component"]["bom-ref"],
+        "dependsOn": direct + [each["bom-ref"] for each in others],
+    }
+    dependencies = [book, *(entry for entry in there["dependencies"] if entry["ref"] in wanted)]
+    return there | {"components": components + others, "dependencies": dependencies}
 
 
 def _vendored(**entry: Any) -> dict[str, Any]:

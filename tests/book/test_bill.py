@@ -24,7 +24,7 @@ def package(name, *, licence="MIT"):
 def there(*packages, **needs):
     """What an environment holds; `a=["b"]`: a needs b."""
     lines = [{"ref": p["bom-ref"], "dependsOn": [f"{n}==1" for n in needs.get(p["name"], [])]} for p in packages]
-    return {"components": list(packages), "dependencies": lines, "metadata": {}}
+    return {"components": list(packages), "dependencies": lines, "metadata": {"component": {"bom-ref": "book"}}}
 
 
 def named(made):
@@ -35,7 +35,11 @@ def test_the_bill_holds_the_lock_and_what_it_needs_and_nothing_else_of_this_mach
     found = there(package("Torch_x"), package("cuda"), package("mine"), **{"Torch_x": ["cuda"]})
     made = bill.bill(found, ["torch-x"], [], {})
     assert named(made) == ["Torch_x", "cuda"]
-    assert [entry["ref"] for entry in made["dependencies"]] == ["Torch_x==1", "cuda==1"]
+    assert made["dependencies"] == [
+        {"ref": "book", "dependsOn": ["Torch_x==1"]},
+        {"ref": "Torch_x==1", "dependsOn": ["cuda==1"]},
+        {"ref": "cuda==1", "dependsOn": []},
+    ]
 
 
 def test_a_package_of_the_lock_that_is_not_here_is_named():
