@@ -79,7 +79,7 @@ def matrix(
     shade: bool = True,
     fontsize: float = 10,
 ) -> None:
-    """Draw a matrix as a table of cells: the darker, the larger |value|; numbers inside.
+    """Draw a matrix as a table of cells: the stronger the colour, the larger |value|; numbers inside.
 
     M (rows, cols). colour: one for all cells, or one a cell. numbers: a format, or None for none.
     masked (rows, cols), True = not allowed: empty and hatched. rows, cols: labels.

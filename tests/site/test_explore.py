@@ -131,3 +131,16 @@ def test_a_slow_frame_never_replaces_a_newer_choice(visit):
     settle(tab, figure, spoken(data, (5, 0)))
     tab.wait_for_timeout(300)
     assert figure.locator("img").get_attribute("src") == frame_for(data, (5, 0))["src"]
+
+
+@pytest.mark.parametrize("width", [390, 768, 1440])
+@pytest.mark.parametrize("page", LIVE)
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_a_slider_stands_on_one_line_with_its_name_and_its_value(visit, lang, page, width):
+    tab = visit(f"{lang}/{page}", viewport={"width": width, "height": 900})
+    broken = """[...document.querySelectorAll(".mha-slider")].filter((slider) => {
+        const boxes = [...slider.children].map((part) => part.getBoundingClientRect());
+        return Math.max(...boxes.map((b) => b.top)) >= Math.min(...boxes.map((b) => b.bottom));
+    }).map((slider) => slider.innerText)"""
+    assert tab.locator(".mha-slider").count()
+    assert tab.evaluate(broken) == []
