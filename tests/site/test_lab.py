@@ -573,22 +573,23 @@ def test_script_and_style_weigh_at_most_60_kb_and_the_data_120(address, tmp_path
     assert served == (tmp_path / SCRIPT).read_bytes()
 
 
-MOVE = """i => new Promise(done => {
-    const slider = document.querySelector(`.mha-lab [data-control=${['h', 'd_k'][i % 2]}]`);
-    slider.value = [[7, 2], [8, 3]][i % 4 < 2 ? 0 : 1][i % 2];
-    const began = performance.now();
+MOVE = """([name, value]) => new Promise(done => {
+    const lab = document.querySelector('.mha-lab'), slider = lab.querySelector(`[data-control=${name}]`);
+    const before = lab.dataset.painted, began = performance.now();
+    slider.value = value;
     slider.dispatchEvent(new Event('input', {bubbles: true}));
     requestAnimationFrame(() => { // then, once painted:
         const channel = new MessageChannel();
-        channel.port1.onmessage = () => done(performance.now() - began);
+        channel.port1.onmessage = () => done([performance.now() - began, lab.dataset.painted - before]);
         channel.port2.postMessage(0);
     });
 })"""
+SLIDES = [("d_k", stop) for stop in (5, 0, 4, 1, 3, 2)] + [("h", 7), ("h", 8)]
 
 
 def test_a_slider_repaints_in_time_at_8_heads_and_12_tokens(visit):
     """50 ms, and 100 ms where the processor is four times slower: there, its work is counted, not the clock, because
-    the machine that runs the tests may be busy with something else."""
+    the machine that runs the tests may be busy with something else. The clock counts in the calmest of eight rounds."""
     tab, _ = open_lab(visit, "zh", "h=8&step=5&t=国破山河在城春草木深感时")
     devtools = tab.context.new_cdp_session(tab)
     devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
@@ -597,12 +598,18 @@ def test_a_slider_repaints_in_time_at_8_heads_and_12_tokens(visit):
         metrics = devtools.send("Performance.getMetrics")["metrics"]
         return next(m["value"] for m in metrics if m["name"] == "TaskDuration") * 1000
 
-    for i in range(8):
-        tab.evaluate(MOVE, i)  # what is compiled once is not the slider's work
-    waits, works = [], []
-    for i in range(60):
-        before = work()
-        waits.append(tab.evaluate(MOVE, i))
-        works.append(work() - before)
-    assert sorted(works)[56] * 4 <= 100
-    assert sorted(waits)[30] <= 50
+    def round_of(slides):
+        waits, works = [], []
+        for slide in slides:
+            before = work()
+            wait, pictures = tab.evaluate(MOVE, slide)
+            assert pictures >= 1
+            waits.append(wait)
+            works.append(work() - before)
+        return max(waits), works
+
+    round_of(SLIDES)  # what is compiled once is not the slider's work
+    rounds = [round_of(SLIDES * 2) for _ in range(8)]
+    works = sorted(ms for _, works in rounds for ms in works)
+    assert works[len(works) * 95 // 100] * 4 <= 100
+    assert min(slowest for slowest, _ in rounds) <= 50

@@ -11,12 +11,15 @@ const matrix = (...shape) => ({ shape, data: new Float64Array(shape.reduce((n, s
 
 /** Step 1: Y = X W + b.  X (L, d), W (d, n), b (n) → (L, n) */
 export function project(X, W, b) {
-  const [L, d] = X.shape, n = W.shape[1], Y = matrix(L, n), y = Y.data, w = W.data;
-  for (let i = 0; i < L; i++)
-    for (let m = 0; m < d; m++) {
-      const x = X.data[i * d + m];
-      for (let c = 0, to = i * n, at = m * n; c < n; c++, to++, at++) y[to] += x * w[at];
+  const [L, d] = X.shape, n = W.shape[1], Y = matrix(L, n), x = X.data, w = W.data, y = Y.data;
+  for (let i = 0; i < L; i++) {
+    let m = i * d, at = 0; // x[m] meets the row of W that begins at `at`
+    for (const end = m + d - (d % 4); m < end; m += 4, at += 4 * n) { // four rows at once take half the time
+      const x0 = x[m], x1 = x[m + 1], x2 = x[m + 2], x3 = x[m + 3];
+      for (let c = at, to = i * n; c < at + n; c++, to++) y[to] += x0 * w[c] + x1 * w[c + n] + x2 * w[c + 2 * n] + x3 * w[c + 3 * n];
     }
+    for (const end = (i + 1) * d; m < end; m++, at += n) for (let c = 0; c < n; c++) y[i * n + c] += x[m] * w[at + c];
+  }
   if (b) for (let k = 0; k < Y.data.length; k++) Y.data[k] += b.data[k % n];
   return Y;
 }
@@ -219,21 +222,32 @@ export function hash(text) {
   return n >>> 0;
 }
 
+const sequences = new Map(); // name → its numbers so far: a slider that comes back finds them
+
 /** n numbers with mean 0, always the same for the same name (mulberry32, Box–Muller) */
 export function normal(name, n, deviation = 1) {
-  let seed = hash(name);
+  const known = sequences.get(name) || { seed: hash(name), numbers: new Float64Array(0) };
   const uniform = () => {
-    seed = (seed + 0x6d2b79f5) | 0;
-    let t = Math.imul(seed ^ (seed >>> 15), 1 | seed);
+    known.seed = (known.seed + 0x6d2b79f5) | 0;
+    let t = Math.imul(known.seed ^ (known.seed >>> 15), 1 | known.seed);
     t ^= t + Math.imul(t ^ (t >>> 7), 61 | t);
     return (((t ^ (t >>> 14)) >>> 0) + 0.5) / 4294967296; // never 0
   };
-  const out = new Float64Array(n);
-  for (let k = 0; k < n; k += 2) {
-    const radius = deviation * Math.sqrt(-2 * Math.log(uniform())), angle = 2 * Math.PI * uniform();
-    out[k] = radius * Math.cos(angle);
-    if (k + 1 < n) out[k + 1] = radius * Math.sin(angle);
+  const have = known.numbers.length;
+  if (have < n) {
+    const more = new Float64Array(n + (n % 2));
+    more.set(known.numbers);
+    for (let k = have; k < n; k += 2) {
+      const radius = Math.sqrt(-2 * Math.log(uniform())), angle = 2 * Math.PI * uniform();
+      more[k] = radius * Math.cos(angle);
+      more[k + 1] = radius * Math.sin(angle);
+    }
+    known.numbers = more;
+    if (sequences.size > 200) sequences.clear();
+    sequences.set(name, known);
   }
+  const out = known.numbers.slice(0, n);
+  for (let k = 0; k < n; k++) out[k] *= deviation;
   return out;
 }
 

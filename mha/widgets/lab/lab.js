@@ -175,7 +175,7 @@ function makeLab(root, first, host) {
   const id = `mha-lab-${++labs}`, stopListening = new AbortController(), signal = stopListening.signal;
   const still = matchMedia("(prefers-reduced-motion: reduce)");
   let state, trained = null, P, right, wrong, palette, narrow = false, seeRight = false;
-  let pos, clock = 0, drawnFrame = 0; // pos: the step shown, a fraction while it moves
+  let pos, clock = 0, drawnFrame = 0, penFont = ""; // pos: the step shown, a fraction while it moves
   let at = null, hover = null; // the tensor looked at (where in it, the state says); the cell under the mouse, {name, index}
   let size = { w: 0, h: 0 }, label = 18, pictures = new Map();
   const sheets = new Map(); // the bitmaps' canvases, kept: making one is slow
@@ -300,7 +300,7 @@ function makeLab(root, first, host) {
     const now = JSON.stringify(sums.map((key) => state[key]));
     if (now === known) return;
     known = now;
-    ctx.font = FONT;
+    ctx.font = penFont = FONT;
     label = clip(Math.max(...state.tokens.map((token) => ctx.measureText(token).width)) + 8, 18, 64);
     const model = JSON.stringify([state.tokens, state.h, state.d_k, state.weights, state.seed]);
     if (model !== knownP) { P = parameters(state, trained, host.given); knownP = model; }
@@ -668,7 +668,8 @@ function makeLab(root, first, host) {
 
   function write(text, x, y, { colour = palette.ink, align = "left", bold = false, size: px = 12, alpha = 1 } = {}) {
     ctx.globalAlpha = alpha;
-    ctx.font = FONT.replace("12px", `${bold ? "600 " : ""}${px}px`);
+    const font = FONT.replace("12px", `${bold ? "600 " : ""}${px}px`);
+    if (font !== penFont) ctx.font = penFont = font; // reading a font is slow
     ctx.fillStyle = css(colour);
     ctx.textAlign = align;
     ctx.textBaseline = "middle";
@@ -798,7 +799,7 @@ function makeLab(root, first, host) {
   }
 
   function fitted(text, width) {
-    ctx.font = FONT;
+    ctx.font = penFont = FONT;
     if (ctx.measureText(text).width <= width) return text;
     let short = [...text];
     while (short.length > 1 && ctx.measureText(short.join("") + "…").width > width) short.pop();
@@ -932,7 +933,8 @@ function makeLab(root, first, host) {
     root.classList.toggle("narrow", narrow);
     const dpr = Math.min(devicePixelRatio || 1, 2);
     size = { w: stage.clientWidth, h: stage.clientHeight, dpr };
-    canvas.width = Math.round(size.w * dpr);
+    canvas.width = Math.round(size.w * dpr); // forgets its font
+    penFont = "";
     canvas.height = Math.round(size.h * dpr);
     if (right) refresh();
   });
