@@ -331,7 +331,7 @@ export const tokenise = (text, unit = "characters") => pieces(String(text), unit
 /** Any nonsense → a valid state, and what was changed: said = [{key, zh, en}] */
 export function clean(raw, given = null) {
   const from = raw && typeof raw === "object" ? raw : {}, said = [];
-  const say = (key, zh, en) => { said.push({ key, zh, en }); };
+  const say = (key, zh, en) => { said.push({ key, zh: `${zh}。`, en: `${en}.` }); };
   const is = (key, rule, value) => say(key, `${key} 应为 ${rule[0]}，这里用 ${value}`, `${key} must be ${rule[1]}: ${value} is used`);
   const missing = (key) => from[key] === undefined || from[key] === null;
   const choice = (key, options) => {
@@ -350,7 +350,7 @@ export function clean(raw, given = null) {
   let weights = choice("weights", ["random", "identity", "trained", "given"]);
   if (weights === "given" && !given) {
     weights = "random";
-    say("weights", "这里没有给出的模型，改用随机权重", "no model was given here: random weights are used");
+    say("weights", "这里没有给出的模型，改用随机权重", "No model was given here: random weights are used");
   }
   const unit = choice("unit", ["characters", "words"]);
   let tokens = DEFAULT.tokens;
@@ -361,19 +361,19 @@ export function clean(raw, given = null) {
     tokens = all.slice(0, MOST_TOKENS);
     if (!all.length) {
       tokens = DEFAULT.tokens;
-      say("tokens", `没有可用的文字，改为“${tokens.join("")}”`, `no text to use: ${tokens.join("")} is used`);
+      say("tokens", `没有可用的文字，改为“${tokens.join("")}”`, `No text to use: ${tokens.join("")} is used`);
     } else if (all.length > MOST_TOKENS) {
       const n = cut ? "2000+" : all.length;
-      say("tokens", `最多 ${MOST_TOKENS} 个词元，只用前 ${MOST_TOKENS} 个（共 ${n} 个）`, `at most ${MOST_TOKENS} tokens: the first ${MOST_TOKENS} of ${n} are used`);
+      say("tokens", `最多 ${MOST_TOKENS} 个词元，只用前 ${MOST_TOKENS} 个（共 ${n} 个）`, `At most ${MOST_TOKENS} tokens: the first ${MOST_TOKENS} of ${n} are used`);
     }
     if (unit === "words" && texts.some((text) => text.split(/\s+/u).some((word) => graphemes(word.slice(0, 2000)).length > LONGEST_WORD)))
-      say("tokens", `长词截到 ${LONGEST_WORD} 个字符`, `long words are cut to ${LONGEST_WORD} characters`);
+      say("tokens", `长词截到 ${LONGEST_WORD} 个字符`, `Long words are cut to ${LONGEST_WORD} characters`);
   }
   const L = tokens.length, fixed = { trained: TRAINED, given }[weights];
   let { h, d_k } = fixed || { h: whole("h", 1, 8), d_k: whole("d_k", 1, 32) };
   if (fixed) {
     if ((!missing("h") && from.h !== h) || (!missing("d_k") && from.d_k !== d_k))
-      say("h", `这组权重的 h = ${h}，d_k = ${d_k}，不能改`, `these weights have h = ${h} and d_k = ${d_k}, fixed`);
+      say("h", `这组权重的 h = ${h}，d_k = ${d_k}，不能改`, `These weights have h = ${h} and d_k = ${d_k}, fixed`);
   } else if (!WIDTHS.includes(d_k)) {
     d_k = Math.max(...WIDTHS.filter((width) => width <= d_k));
     is("d_k", [WIDTHS.join("、"), WIDTHS.join(", ")], d_k);

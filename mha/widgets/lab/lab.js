@@ -329,7 +329,7 @@ function makeLab(root, first, host) {
     notice([`${state.tokens[r]} → ${state.tokens[c]}: ${say(drawn[r][c] ? "open" : "closed")}`]);
   }
 
-  function notice(lines) { const text = lines.join(" "); if (status.textContent !== text) status.textContent = text; }
+  function notice(lines) { const text = lines.join(lang === "zh" ? "" : " "); if (status.textContent !== text) status.textContent = text; }
 
   async function copy(text) {
     pasted.hidden = true;
