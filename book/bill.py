@@ -1,5 +1,8 @@
 """What the book is made of, as CycloneDX: the lock's packages as they are installed here, and what others wrote
-that lies in this repository (bill.json), each with its version and licence."""
+that lies in this repository, each with its version and licence.
+
+bill.json knows what nothing else tells: what is `vendored`, and licences that somebody `read` in the files of
+packages whose metadata names none."""
 
 import json
 import re
@@ -22,24 +25,28 @@ def write(file: Path, number: str) -> None:
     if run.returncode:
         raise SystemExit(f"release: cyclonedx-py failed\n{run.stderr.decode()[-2000:]}")
     known = json.loads(KNOWN.read_text(encoding="utf-8"))
-    locked = re.findall(r"^([\w.-]+)==", (ROOT / "requirements.txt").read_text(encoding="utf-8"), re.M)
-    said = bill(json.loads(run.stdout), locked, *known.values())
+    said = bill(json.loads(run.stdout), locked(), known["vendored"], known["read"])
     said["metadata"]["component"]["version"] = number
     file.write_text(json.dumps(said, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
+def locked() -> list[str]:
+    """The packages that requirements.txt names."""
+    return re.findall(r"^([\w.-]+)==", (ROOT / "requirements.txt").read_text(encoding="utf-8"), re.M)
+
+
 def bill(
-    there: dict[str, Any], locked: Iterable[str], vendored: list[dict[str, Any]], read: dict[str, str]
+    there: dict[str, Any], names: Iterable[str], vendored: list[dict[str, Any]], read: dict[str, str]
 ) -> dict[str, Any]:
-    """Of all that is installed `there` what the `locked` packages need, with the licences that somebody `read`.
+    """Of all that is installed `there` what the packages `names` need, with the licences that somebody `read`.
 
     What only this machine has beside them is left out; what is `vendored` comes to it.
     """
     packages = {_name(component["name"]): component for component in there["components"]}
-    if missing := sorted({_name(name) for name in locked} - packages.keys()):
+    if missing := sorted({_name(name) for name in names} - packages.keys()):
         raise SystemExit(f"release: not installed here, though in requirements.txt: {', '.join(missing)}")
     needs = {entry["ref"]: entry.get("dependsOn", []) for entry in there["dependencies"]}
-    direct = [packages[_name(name)]["bom-ref"] for name in locked]
+    direct = [packages[_name(name)]["bom-ref"] for name in names]
     wanted, left = set(), list(direct)
     while left:
         if (ref := left.pop()) not in wanted:
@@ -48,10 +55,10 @@ def bill(
     components = [component for component in there["components"] if component["bom-ref"] in wanted]
     for component in components:
         if told := read.get(_name(component["name"])):
-            component["licenses"] = [{"license": {"id": told}}]
+            component["licenses"] = [{"expression": told}]
     if silent := [component["name"] for component in components if not component.get("licenses")]:
         raise SystemExit(f"release: read the licences of {', '.join(silent)} and write them into book/bill.json")
-    others = [_vendored(**entry) for entry in vendored]
+    others = [_vendored(entry) for entry in vendored]
     book = {
         "ref": there["metadata"]["component"]["bom-ref"],
         "dependsOn": direct + [each["bom-ref"] for each in others],
@@ -60,7 +67,7 @@ def bill(
     return there | {"components": components + others, "dependencies": dependencies}
 
 
-def _vendored(**entry: Any) -> dict[str, Any]:
+def _vendored(entry: dict[str, Any]) -> dict[str, Any]:
     return {
         "type": "library", "bom-ref": f"{entry['name']}=={entry['version']}", "name": entry["name"],
         "version": entry["version"], "licenses": [{"license": {"id": entry["license"]}}],

@@ -2,6 +2,7 @@
 
 import json
 import re
+from importlib.metadata import metadata
 
 import pytest
 from fontTools.ttLib import TTFont
@@ -52,7 +53,16 @@ def test_a_package_without_a_licence_is_named_unless_somebody_read_it():
     with pytest.raises(SystemExit, match="read the licences of quiet and"):
         bill.bill(found, ["quiet"], [], {})
     made = bill.bill(found, ["quiet"], [], {"quiet": "ISC"})
-    assert made["components"][0]["licenses"] == [{"license": {"id": "ISC"}}]
+    assert made["components"][0]["licenses"] == [{"expression": "ISC"}]
+
+
+@pytest.mark.parametrize("name", bill.locked())
+def test_each_package_of_the_lock_tells_its_licence_or_somebody_read_it(name):
+    """So that a change of the lock shows it, and not the next release."""
+    said = metadata(name)
+    classified = [line for line in said.get_all("Classifier", []) if re.match(r"License :: .+ :: ", line)]
+    short = re.fullmatch(r"[\w.+-]+", said.get("License") or "")
+    assert said.get("License-Expression") or classified or short or name in KNOWN["read"]
 
 
 def test_what_is_vendored_comes_to_it_with_version_licence_and_place():
