@@ -107,6 +107,7 @@ def model(**changes):
         ({"model_name": ""}, "a widget without a model name"),
         ({"buffers": [{"data": "AA=="}]}, "HTMLModel: binary traits, which Colab drops"),
         ({"model_module": "anywidget", "model_name": "AnyModel"}, "AnyModel: an anywidget without its JavaScript"),
+        ({"state": {"children": ["IPY_MODEL_id", "IPY_MODEL_x"]}}, "HTMLModel: made of a widget that is not stored, x"),
     ],
 )
 def test_a_widget_that_colab_could_not_show_is_named(changes, fault):
