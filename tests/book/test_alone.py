@@ -13,4 +13,6 @@ INSTALLED = {"mha", "tests", "torch", "numpy", "matplotlib", "ipywidgets", "IPyt
 
 @pytest.mark.parametrize("path", sorted((ROOT / "tests" / "mha").glob("*.py")), ids=lambda path: path.stem)
 def test_the_packages_tests_need_only_what_comes_with_the_package_and_pytest(path: Path):
-    assert set(imported(path.read_text(encoding="utf-8"))) - set(sys.stdlib_module_names) <= INSTALLED
+    source = path.read_text(encoding="utf-8")
+    assert set(imported(source)) - set(sys.stdlib_module_names) <= INSTALLED
+    assert ".parent.parent.parent" not in source  # above them nothing comes along

@@ -9,8 +9,13 @@ from fontTools.ttLib import TTFont
 
 from book.finish import ASSETS
 from book.styles import bundle, formula_letters, names, script_names
+from tests.mha.test_legible import FILTER
 
 PAGE = '<nav class="bar wide" id="top"><a href="#">x</a></nav>'
+
+
+def test_figures_are_turned_dark_as_the_tests_of_their_words_turn_them():
+    assert FILTER in (ASSETS / "book.css").read_text(encoding="utf-8")
 
 
 @pytest.fixture
