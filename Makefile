@@ -45,6 +45,7 @@ test: lint site
 	$(PY) -m pytest -q -n 2 tests/edges
 	$(PY) -m pytest -q -n 2 tests/site
 	$(PY) -m pytest -q tests/paper
+	$(PY) -m book.audit --some
 
 lint: setup
 	@$(PY) -m ruff check .

@@ -35,9 +35,9 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 
 
 def pages(site: Path = SITE) -> list[str]:
-    """Every page in both languages, as addresses from the site's root (which only leads to one of them)."""
+    """Every page in both languages and the list of versions, as seen from the site's root (which only leads on)."""
     found = [path for lang in LANGUAGES for path in sorted((site / lang).rglob("*.html")) if path.name != "index.html"]
-    return [path.relative_to(site).as_posix() for path in found]
+    return ["versions.html", *(path.relative_to(site).as_posix() for path in found)]
 
 
 def measure(address: str, names: list[str]) -> list[dict[str, Any]]:

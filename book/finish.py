@@ -180,6 +180,8 @@ def _page(text: str, lang: str) -> str:
             del tag[name]
     for icon in soup.select("i[class*='fa-'], span[class*='fa-']"):
         _own_icon(icon)
+    for author in soup.select(".component-author"):
+        author.string = author.get_text(strip=True).replace("： ", "：")  # the full-width colon brings its own space
     page = re.sub(r"\n\s*\n+", "\n", re.sub(r"[ \t]+\n", "\n", str(soup)))
     return page.replace("<article></article>", article, 1)
 
@@ -241,8 +243,10 @@ def _code(match: re.Match[str]) -> str:
     plain = [unescape(re.sub(r"<[^>]+>", "", line)) for line in lines]
     if language == "myst-ansi":
         widest = max(map(len, plain))
-        reach = ' tabindex="0"' if widest > 50 else ""  # it scrolls on a phone: the keyboard must get there
-        return f'{start}{reach} style="--n:{widest}">{text}</pre>'
+        columns = re.search(r"\S  +\S| \| ", "\n".join(plain))  # they stay columns; a sentence may go on below
+        kind = "" if columns else ' class="mha-sentence"'
+        reach = ' tabindex="0"' if columns and widest > 50 else ""  # it scrolls on a phone: the keyboard must get there
+        return f'{start}{kind}{reach} style="--n:{widest}">{text}</pre>'
 
     def style(indent: int) -> str:
         return f' style="--n:{indent}"' if indent else ""

@@ -12,6 +12,8 @@ import sys
 import time
 from pathlib import Path
 
+from filelock import FileLock
+
 from book import versions
 from book.address import open_in, repository, site_url
 from book.door import build_door
@@ -39,6 +41,12 @@ def digest(root: Path = ROOT) -> str:
 
 def build(site: Path = SITE, *, strict: bool = True) -> None:
     """Build both languages side by side, unless nothing has changed. SystemExit with a reason on failure."""
+    (ROOT / "_build").mkdir(exist_ok=True)
+    with FileLock(ROOT / "_build" / "site.lock"):  # a second builder waits, and finds nothing left to do
+        _build(site, strict=strict)
+
+
+def _build(site: Path, *, strict: bool) -> None:
     now, stamp = digest(), site / ".digest"
     if stamp.exists() and stamp.read_text() == now:
         print("site: nothing has changed since the last build")

@@ -62,6 +62,11 @@ def test_nothing_overflows_on_a_phone(visit, lang, page):
     assert tab.evaluate("document.documentElement.scrollWidth") <= 390
     sides = "e => e.map(x => x.getBoundingClientRect()).flatMap(r => [r.left, r.right])"
     assert all(0 <= x <= 390 for x in tab.eval_on_selector_all(".mha-slider > *", sides))
+    tab.evaluate("document.fonts.ready")
+    may_be_cut = ".katex-display, table, .pst-scrollable-table-container, .mha-sentence"
+    cut = f"""[...document.querySelectorAll("article :is({may_be_cut})")]
+        .filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.innerText.slice(0, 80))"""
+    assert tab.evaluate(cut) == [], "only columns of numbers and program text may be wider than a phone"
 
 
 @pytest.mark.parametrize("page", pages())
@@ -74,6 +79,19 @@ def test_both_languages_have_the_same_sections_and_the_switch_leads_there_and_ba
         tab.wait_for_url(f"**/{OTHER[lang]}/{page}*", timeout=5000)
         assert tab.locator("article h1").count() == 1
     assert ids["zh"] == ids["en"]
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_the_numbers_in_the_glossary_are_those_of_the_chapters(visit, lang):
+    tab = visit(f"{lang}/chapters/glossary.html")
+    links = tab.eval_on_selector_all("table a", "links => links.map(a => [a.innerText, a.href])")
+    assert len(links) > 30
+    titles = {}
+    for number, href in links:
+        page = href.partition("#")[0].partition(f"/{lang}/")[2]
+        if page not in titles:
+            titles[page] = visit(f"{lang}/{page}").locator("article h1").inner_text()
+        assert number in titles[page].split(), (number, titles[page])
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)
