@@ -1,7 +1,9 @@
 """A release can be checked: what is in it, what it was made with, and that nobody changed it since."""
 
 import datetime
+import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -35,6 +37,31 @@ def test_the_checksums_are_those_that_sha256sum_checks(tmp_path):
         ["sha256sum", "--check", "SHA256SUMS"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert (check.returncode, check.stdout) == (0, "a.txt: OK\n")
+
+
+def test_a_release_carries_the_book_in_every_form_and_checksums_of_all(dist, tmp_path, monkeypatch):
+    frozen, made = tmp_path / "frozen", tmp_path / "made"
+
+    def build(site):
+        (site / "wheels").mkdir(parents=True)
+        (site / "wheels" / "mha-9.whl").touch()
+
+    monkeypatch.setenv("BOOK_FOLDER", "")
+    monkeypatch.setattr(release, "FROZEN", frozen)
+    monkeypatch.setattr(release, "DIST", made)
+    monkeypatch.setattr(release, "ROOT", tmp_path)
+    monkeypatch.setattr(release.site, "build", build)
+    monkeypatch.setattr(release, "build_files", lambda site: shutil.copytree(dist, site / offer.FOLDER))
+    monkeypatch.setattr(release.bill, "write", lambda file, number: file.write_text(number))
+    number = versions.version()
+    (tmp_path / "CHANGELOG.md").write_text(f"## {number} - 2026-11-29\n\n- new\n")
+    release.main()
+    book = {f"mha-book-{lang}.{kind}" for lang in ("zh", "en") for kind in ("pdf", "epub")}
+    beside = {"mha-book-site.zip", "mha-9.whl", f"mha-book-{number}.cdx.json", "NOTES.md"}
+    assert {path.name for path in made.iterdir()} == book | beside | {"SHA256SUMS"}
+    sums = (made / "SHA256SUMS").read_text().splitlines()
+    assert {line.split("  ")[1] for line in sums} == book | beside
+    assert os.environ["BOOK_FOLDER"] == versions.folder(number)
 
 
 def test_a_release_is_unpacked_whole_and_its_pages_offer_the_very_files_that_it_carries(dist, tmp_path):

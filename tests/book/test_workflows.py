@@ -12,6 +12,7 @@ WORKFLOWS = {path.stem: yaml.load(path.read_text(encoding="utf-8"), yaml.BaseLoa
 JOBS = [(f"{name}.{job}", body) for name, flow in WORKFLOWS.items() for job, body in flow["jobs"].items()]
 STEPS = [(job, step) for job, body in JOBS for step in body.get("steps", [])]
 USES = [line for path in FILES for line in re.findall(r"uses: (.+)", path.read_text(encoding="utf-8"))]
+WEEKLY = WORKFLOWS["weekly"]["jobs"]["weekly"]
 TARGETS = set(re.findall(r"^([\w-]+):(?!=)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
 PIN = re.compile(r"(\./\.github/workflows/\w+\.yml( # zizmor: .+)?|[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+)")
 SET_UP = ("gh auth setup-git",)  # what a step may run beside a make target
@@ -110,7 +111,14 @@ def test_every_command_is_a_make_target_that_exists():
         target = re.fullmatch(r'make ([\w-]+|"\$CHECK")', command)
         assert target, f"{job}: a step runs one make target, got {command!r}"
         assert target[1] in {*TARGETS, '"$CHECK"'}
-    assert set(WORKFLOWS["weekly"]["jobs"]["weekly"]["strategy"]["matrix"]["check"]) <= TARGETS
+    assert set(WEEKLY["strategy"]["matrix"]["check"]) <= TARGETS
+
+
+def test_what_goes_wrong_by_itself_is_looked_at_every_week():
+    checks = {"audit", "colab-drift", "edges", "links", "vulnerabilities"}
+    assert set(WEEKLY["strategy"]["matrix"]["check"]) == checks
+    assert WEEKLY["steps"][-1]["env"] == {"CHECK": "${{ matrix.check }}"}
+    assert "schedule" in WORKFLOWS["weekly"]["on"]
 
 
 def test_mha_is_tested_on_every_system_and_python_and_on_the_oldest_torch_that_it_allows():
