@@ -125,15 +125,15 @@ def _run(addresses: list[str]) -> list[dict[str, Any]]:
             "audit: no Chromium found. Install it (on Debian: apt install chromium) or name it: CHROMIUM=…"
         )
     command = ["node", "run.mjs", browser, *addresses]
-    run = subprocess.run(command, cwd=_tool(), capture_output=True, text=True, check=False)
+    run = subprocess.run(command, cwd=node_tools(), capture_output=True, text=True, check=False)
     if run.returncode:
         raise SystemExit(f"audit: Lighthouse failed\n{run.stderr[-2000:]}")
     return [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]
 
 
 @cache
-def _tool() -> Path:
-    """The folder with Lighthouse installed as locked."""
+def node_tools() -> Path:
+    """The folder with Lighthouse, and the Puppeteer that it brings, installed as locked."""
     source, home = ROOT / "book" / "lighthouse", ROOT / "_build" / "lighthouse"
     lock, installed = source / "package-lock.json", home / "installed.json"
     if not shutil.which("npm"):

@@ -27,7 +27,7 @@ CHIP = re.compile(r'<code class="([^"]*literal[^"]*)">(<span class="pre">(?:W_)?
 GONE = (
     "noscript", ".pst-async-banner-revealer", "#pst-header", "#jb-print-docs-body", "#ethical-ad-placement",
     "#pst-scroll-pixel-helper", "#searchbox", ".btn-fullscreen-button", "#pst-back-to-top", "footer.bd-footer",
-    "link[rel=preload]", "meta[name^=docsearch]",
+    "link[rel=preload]", "meta[name^=docsearch]", "link[rel=next]",  # Firefox would fetch the next page unasked
 )  # fmt: skip
 THEIR_SCRIPTS = re.compile(
     r"_static/(?:scripts/|clipboard|copybutton|togglebutton|translations|design-tabs|sphinx_highlight|"
