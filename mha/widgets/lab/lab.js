@@ -94,7 +94,7 @@ function layout(step, box, { L, h, d, d_v, d_model, head, label, narrow, letter 
     const small = h > 1 && heads.map((i) => fit(i + 1)).reduce((best, one) => (one.area > best.area * 1.01 ? one : best));
     const fw = narrow || !small ? w : w * 0.66 - 34, fh = narrow && small ? H - small.down * (L * small.ch + TITLE + 6) : H;
     if (at === 3) {
-      const left = Math.min(d * 14, fw * 0.28), over = Math.min(d * 14, fh * 0.26);
+      const left = Math.max(Math.min(d * 14, fw * 0.28), 52), over = Math.min(d * 14, fh * 0.26);
       const s = Math.min((fw - label - left - GAP) / L, (fh - 3 * TITLE - over - 6) / L, 54), x = label + left + GAP, y = 2 * TITLE + over + 4;
       put("Q_heads", head, label, y, L, d, left / d, s, { tokens: true, title: true });
       put("K_heads", head, x, TITLE, L, d, s, over / d, { flip: true, title: "Kᵀ" });
@@ -104,9 +104,9 @@ function layout(step, box, { L, h, d, d_v, d_model, head, label, narrow, letter 
       put("raw", head, label, TITLE, L, L, s, s, { tokens: true, title: true, keys: true });
       put("scores", head, label + L * s + 30, TITLE, L, L, s, s, { title: true, keys: true, sign: "→" });
     } else if (at === 5) {
-      const s = Math.min((fw - label - 30 - 50) / 2 / L, (fh - 2 * TITLE) / L, 54);
+      const s = Math.min((fw - label - 30 - 56) / 2 / L, (fh - 2 * TITLE) / L, 54);
       put("scores", head, label, TITLE, L, L, s, s, { tokens: true, title: true, keys: true });
-      put("weights", head, label + L * s + 30, TITLE, L, L, s, s, { title: true, keys: true, entropy: 44, sign: "→" });
+      put("weights", head, label + L * s + 30, TITLE, L, L, s, s, { title: true, keys: true, entropy: 50, sign: "→" });
     } else {
       const s = Math.min((fw - label - GAP) * 0.55 / L, (fh - 3 * TITLE - 8) / 2 / L, 44), x = label + L * s + 18;
       const cw = Math.min((fw - x) / d_v, 44), over = Math.min(s, 26), y = 2 * TITLE + L * over + 6;
@@ -391,16 +391,15 @@ function makeLab(root, first, host) {
     const stop = STEPS[state.step], name = stop.tensors[0];
     const dims = stop.tensors.length > 1 ? `${stop.tensors.length} × ${shape(right[name])}` : shape(right[name]);
     let note = words.notes[state.step];
-    if (name === "scores") note = state.scale ? `${note} √d_k\u00a0=\u00a0${number(Math.sqrt(state.d_k))}` : say("scaled");
-    const parts = [node("b", { textContent: `${state.step} ${stop[lang]}` }), " ", node("code", { textContent: stop.formula }), " ", node("span", { className: "mha-lab-shape", textContent: dims }), node("br"), note];
+    if (name === "scores") note = state.scale ? `${note}${lang === "zh" ? "" : " "}√d_k\u00a0=\u00a0${number(Math.sqrt(state.d_k))}` : say("scaled");
+    const parts = [node("b", { textContent: `${state.step} ${stop[lang]}` }), " ", node("code", { textContent: stop.formula }), " ", node("span", { className: "mha-lab-shape", textContent: dims }), node("br")];
     const does = state.weights === "trained" && state.step > 1 && words.roles[trained.heads[state.head].role];
-    if (does) parts.push(" ", node("span", { className: "mha-lab-chip", "data-head": state.head % 8, textContent: state.head }), ` ${does}`);
-    if (wrong) {
+    if (wrong) { // the step's note may be untrue then
       const changed = stop.tensors.reduce((sum, t) => sum + right[t].data.reduce((n, v, i) => n + (Math.abs(v - wrong[t].data[i]) > 1e-12), 0), 0);
       const total = stop.tensors.reduce((sum, t) => sum + right[t].data.length, 0);
       const text = changed ? say("changed").replace("CHANGED", changed).replace("TOTAL", total) : say("same");
-      parts.push(" ", node("span", { className: "mha-lab-wrong", textContent: `✕ ${text}` }));
-    }
+      parts.push(node("span", { className: "mha-lab-wrong", textContent: `✕ ${text}` }));
+    } else parts.push(note, ...(does ? [" ", node("span", { className: "mha-lab-chip", "data-head": state.head % 8, textContent: state.head }), ` ${does}`] : []));
     heading.replaceChildren(...parts);
   }
 
@@ -738,7 +737,7 @@ function makeLab(root, first, host) {
       if (!perPair(p.name) || allowed(r, c) || (p.name === "weights" && value)) shown.push([r, c, value]);
     }
     const text = (value, digits) => {
-      const long = Math.abs(value) < 0.005 ? "0" : number(value, Math.abs(value) >= 9.95 ? 1 : digits);
+      const long = Math.abs(value) < 0.5 / 10 ** digits ? "0" : number(value, Math.abs(value) >= 9.95 ? 1 : digits);
       return p.cw < 36 ? long.replace(/^(−?)0\./, "$1.") : long;
     };
     const digits = p.name === "weights" || shown.every(([, , value]) => text(value, 2).length * px * 0.62 < p.cw - 3) ? 2 : 1;
