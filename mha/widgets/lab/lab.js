@@ -233,7 +233,7 @@ function makeLab(root, first, host) {
 
   const scrub = node("input", { type: "range", "data-control": "step", min: 0, max: LAST, step: 0.05, "aria-label": say("step") });
   scrub.addEventListener("input", () => { stop(); pos = Number(scrub.value); const step = Math.round(pos); if (step !== state.step) change({ step }, { stay: true }); else paintSoon(); });
-  scrub.addEventListener("change", () => move(state.step));
+  scrub.addEventListener("change", () => { scrub.value = state.step; move(state.step); });
   scrub.addEventListener("keydown", (event) => {
     const to = { ArrowRight: state.step + 1, ArrowUp: state.step + 1, PageUp: state.step + 1, ArrowLeft: state.step - 1, ArrowDown: state.step - 1, PageDown: state.step - 1, Home: 0, End: LAST }[event.key];
     if (to !== undefined) { event.preventDefault(); change({ step: clip(to, 0, LAST) }); }
