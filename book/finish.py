@@ -180,8 +180,8 @@ def _page(text: str, lang: str) -> str:
             del tag[name]
     for icon in soup.select("i[class*='fa-'], span[class*='fa-']"):
         _own_icon(icon)
-    for author in soup.select(".component-author"):
-        author.string = author.get_text(strip=True).replace("： ", "：")  # the full-width colon brings its own space
+    for author in soup.select(".component-author"):  # the theme joins two texts that were not written to be joined
+        author.string = author.get_text(strip=True).replace("： ", "：").replace("By The ", "By the ")
     page = re.sub(r"\n\s*\n+", "\n", re.sub(r"[ \t]+\n", "\n", str(soup)))
     return page.replace("<article></article>", article, 1)
 

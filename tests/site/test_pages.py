@@ -33,6 +33,8 @@ def test_a_page_is_whole_and_in_its_language(visit, lang, page):
             assert not CJK.search(text), text
         elif re.search(r"[A-Za-z]{2}", re.sub("Softmax|Concat", "", text)):  # symbols and shapes are for both languages
             assert CJK.search(text), f"a word of the theme is left in English: {text!r}"
+    for label in tab.locator("article :is(.admonition-title, summary, figcaption)").all_inner_texts():
+        assert bool(CJK.search(label)) == (lang == "zh") or not label.strip(), label
     assert tab.locator("article .katex-error, article .mjx-error, article .problematic").count() == 0
     links = tab.locator("article a").all_inner_texts()
     assert not [text for text in links if re.search(r"\\[a-z]|\$", text)], (
