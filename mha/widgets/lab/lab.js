@@ -574,10 +574,8 @@ function makeLab(root, first, host) {
   // The head that a number belongs to, where its colour says so; in the wrong concat, where it really came from.
   function headOf(name, T, row, col) {
     const L = state.tokens.length;
-    if (name === "heads" || name === "contributions") return Math.floor(row / L);
-    if (name !== "concat") return -1;
-    const block = Math.floor(col / columns(T.heads));
-    return piece(row, block, L, state.h, T === wrong && state.breaks.includes("transpose"))[0];
+    if (name !== "concat") return Math.floor(row / L);
+    return piece(row, Math.floor(col / columns(T.heads)), L, state.h, T === wrong && state.breaks.includes("transpose"))[0];
   }
 
   function picture(name, T) {
@@ -586,14 +584,15 @@ function makeLab(root, first, host) {
     const t = tensor(name, T), cols = columns(t), rows = t.data.length / cols, L = state.tokens.length;
     const top = name === "weights" ? 1 : largest(tensor(SCALE_OF[name] ?? name, right));
     if (!sheets.has(key)) sheets.set(key, node("canvas").getContext("2d"));
-    const pen = sheets.get(key), sheet = pen.canvas, image = new ImageData(cols, rows), px = image.data;
+    const pen = sheets.get(key), sheet = pen.canvas, image = new ImageData(cols, rows), px = new Uint32Array(image.data.buffer);
     if (sheet.width !== cols || sheet.height !== rows) Object.assign(sheet, { width: cols, height: rows });
+    const packed = ([r, g, b]) => r | (g << 8) | (b << 16); // the byte above them says how strong
+    const own = packed(hue(name)), grey = packed(palette.quiet), tones = palette.heads.map(packed);
+    const ofHeads = /^(heads|concat|contributions)$/.test(name), masked = perPair(name) && name !== "weights";
     for (let row = 0, i = 0; row < rows; row++) for (let col = 0; col < cols; col++, i++) {
-      const value = t.data[i], head = headOf(name, T, row, col);
-      const colour = value < 0 ? palette.quiet : head < 0 ? hue(name) : palette.heads[head % 8];
-      const empty = !Number.isFinite(value) || (perPair(name) && name !== "weights" && !allowed(row % L, col));
-      px[4 * i] = colour[0]; px[4 * i + 1] = colour[1]; px[4 * i + 2] = colour[2];
-      px[4 * i + 3] = empty ? 0 : Math.round(255 * Math.min(Math.abs(value) / top, 1));
+      const value = t.data[i], tone = value < 0 ? grey : ofHeads ? tones[headOf(name, T, row, col) % 8] : own;
+      const empty = value === -Infinity || (masked && !allowed(row % L, col));
+      px[i] = tone | ((empty ? 0 : 255 * Math.min(Math.abs(value) / top, 1) + 0.5) << 24);
     }
     pen.putImageData(image, 0, 0);
     const made = { sheet, top };
