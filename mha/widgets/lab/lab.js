@@ -23,9 +23,12 @@ function number(value, digits = 2) {
 }
 
 function largest(tensor) {
-  let top = 0;
-  for (const value of tensor.data) if (Number.isFinite(value) && Math.abs(value) > top) top = Math.abs(value);
-  return top || 1;
+  if (!tensor.largest) {
+    let top = 0;
+    for (const value of tensor.data) if (value !== -Infinity && Math.abs(value) > top) top = Math.abs(value);
+    tensor.largest = top || 1;
+  }
+  return tensor.largest;
 }
 
 // Tensors that are compared share one scale of shades: what shrinks also pales.
@@ -589,10 +592,11 @@ function makeLab(root, first, host) {
     const packed = ([r, g, b]) => r | (g << 8) | (b << 16); // the byte above them says how strong
     const own = packed(hue(name)), grey = packed(palette.quiet), tones = palette.heads.map(packed);
     const ofHeads = /^(heads|concat|contributions)$/.test(name), masked = perPair(name) && name !== "weights";
+    const strong = 255 / top, plain = !ofHeads && !masked;
     for (let row = 0, i = 0; row < rows; row++) for (let col = 0; col < cols; col++, i++) {
       const value = t.data[i], tone = value < 0 ? grey : ofHeads ? tones[headOf(name, T, row, col) % 8] : own;
-      const empty = value === -Infinity || (masked && !allowed(row % L, col));
-      px[i] = tone | ((empty ? 0 : 255 * Math.min(Math.abs(value) / top, 1) + 0.5) << 24);
+      const shown = plain || (value !== -Infinity && (ofHeads || allowed(row % L, col)));
+      px[i] = tone | ((shown ? Math.min(Math.abs(value) * strong, 255) + 0.5 : 0) << 24);
     }
     pen.putImageData(image, 0, 0);
     const made = { sheet, top };
