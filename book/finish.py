@@ -233,8 +233,8 @@ def _article(article: str) -> str:
 
 
 def _breakable(match: re.Match[str]) -> str:
-    """Long names in prose break after a separator rather than before the comma that follows them."""
-    return match[1] + re.sub(r"(?<=\w)([/_.#=(]|-)(?=\w)", r"\1<wbr>", match[2])
+    """Long names break after a separator or between CamelCase's words, not before the comma that follows them."""
+    return match[1] + re.sub(r"(?<=\w)([/_.#=(]|-)(?=\w)|(?<=[a-z])(?=[A-Z])", r"\1<wbr>", match[2])
 
 
 def _code(match: re.Match[str]) -> str:

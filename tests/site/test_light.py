@@ -2,11 +2,13 @@
 
 import gzip
 import re
+from urllib.parse import urlsplit
 
 import pytest
 
 from book.finish import ASSETS
 from book.languages import LANGUAGES
+from book.site import SITE
 from tests.site.conftest import pages
 
 EVERY = [(lang, page) for page in pages() for lang in LANGUAGES]
@@ -21,11 +23,11 @@ def fetched(visit, address):
         tab = visit("versions.html", viewport={"width": 390, "height": 844})
         tab.wait_for_load_state("networkidle")  # nothing of the page before is counted
         total, answers = {}, []
-        tab.on("response", lambda answer: answers.append(answer))
+        tab.on("response", lambda answer: answers.append(answer) if answer.url.startswith(address) else None)
         tab.goto(f"{address}/{path}", wait_until="load")
         tab.wait_for_load_state("networkidle")
         for answer in answers:
-            body = answer.body() if answer.status == 200 else b""
+            body = (SITE / urlsplit(answer.url).path.lstrip("/")).read_bytes() if answer.status == 200 else b""
             text = re.match(r"text/|application/(javascript|json)|image/svg", answer.headers.get("content-type", ""))
             total[answer.url] = len(gzip.compress(body, 6)) if text else len(body)
         return total
