@@ -3,7 +3,7 @@
 import puppeteer from "puppeteer-core";
 
 const [executablePath, origin, ...paths] = process.argv.slice(2);
-const browser = await puppeteer.launch({ browser: "firefox", executablePath, headless: true });
+const browser = await puppeteer.launch({ browser: "firefox", executablePath, headless: true, timeout: 120_000, protocolTimeout: 300_000 });
 const page = await browser.newPage();
 await page.setViewport({ width: 390, height: 844 });
 let complaints = [];
@@ -12,30 +12,33 @@ page.on("pageerror", (error) => complaints.push(error.message));
 page.on("response", (answer) => answer.status() >= 400 && complaints.push(`${answer.status()} ${answer.url()}`));
 page.on("request", (asked) => asked.url().startsWith(origin) || asked.url().startsWith("data:")
   || complaints.push(`asks for ${asked.url()}`));
+
+// On a busy machine a page may answer late, and a key may come before it listens: three presses, 8 seconds each.
+async function moves(slider, key, shown) {
+  const before = await shown();
+  for (let tries = 0; tries < 240; tries++) {
+    if (tries % 80 === 0) { await slider.focus(); await page.keyboard.press(key); }
+    if ((await shown()) !== before) return true;
+    await new Promise((go) => setTimeout(go, 100));
+  }
+  return false;
+}
+
 try {
   for (const path of paths) {
     complaints = [];
-    await page.goto(`${origin}/${path}`, { waitUntil: "load" });
-    const figures = await page.$$(".mha-explore");
+    await page.goto(`${origin}/${path}`, { waitUntil: "load", timeout: 120_000 });
     const moved = [];
-    for (const figure of figures) {
+    for (const figure of await page.$$(".mha-explore")) {
       const slider = await figure.$("input[type=range]");
-      const shown = () => figure.evaluate((f) => f.dataset.shown ?? "");
-      const before = await shown();
-      await slider.focus();
-      await page.keyboard.press("ArrowRight");
-      for (let tries = 0; tries < 50 && (await shown()) === before; tries++) await new Promise((go) => setTimeout(go, 100));
-      moved.push((await shown()) !== before);
+      moved.push(await moves(slider, "ArrowRight", () => figure.evaluate((f) => f.dataset.shown ?? "")));
     }
     const lab = await page.$("figure.mha-lab");
     let step = null;
     if (lab) {
-      const where = () => lab.evaluate((l) => [...l.querySelectorAll("input[type=range]")].map((i) => i.value).join());
-      const before = await where();
-      await (await lab.$("input[type=range]")).focus();
-      await page.keyboard.press("ArrowLeft");
-      await page.keyboard.press("ArrowLeft");
-      step = (await where()) !== before && await lab.evaluate((l) => l.querySelectorAll("canvas, svg").length > 0);
+      const sliders = () => lab.evaluate((l) => [...l.querySelectorAll("input[type=range]")].map((i) => i.value).join());
+      step = await moves(await lab.$("input[type=range]"), "ArrowLeft", sliders)
+        && await lab.evaluate((l) => l.querySelectorAll("canvas, svg").length > 0);
     }
     const wide = await page.evaluate(() => document.documentElement.scrollWidth);
     const broken = await page.evaluate(() => [...document.fonts].filter((f) => f.status === "error").length);
