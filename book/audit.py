@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from book.browser import NAMES
 from book.languages import LANGUAGES
 from book.site import ROOT, SITE, build
 
@@ -31,7 +32,6 @@ SOME = (
     "zh/chapters/glossary.html",
     "en/search.html",
 )
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
 def pages(site: Path = SITE) -> list[str]:
@@ -119,7 +119,7 @@ def _packed(path: Path, _changed: int) -> bytes:
 
 
 def _run(addresses: list[str]) -> list[dict[str, Any]]:
-    browser = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
+    browser = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
     if not browser:
         raise SystemExit(
             "audit: no Chromium found. Install it (on Debian: apt install chromium) or name it: CHROMIUM=…"

@@ -8,7 +8,9 @@ import pytest
 from fontTools.ttLib import TTFont
 
 from book.finish import ASSETS
+from book.site import ROOT
 from book.styles import bundle, formula_letters, names, script_names
+from mha.figures import HEADS
 from tests.mha.test_legible import FILTER
 
 PAGE = '<nav class="bar wide" id="top"><a href="#">x</a></nav>'
@@ -16,6 +18,16 @@ PAGE = '<nav class="bar wide" id="top"><a href="#">x</a></nav>'
 
 def test_figures_are_turned_dark_as_the_tests_of_their_words_turn_them():
     assert FILTER in (ASSETS / "book.css").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "place", ["book/assets/book.css", "book/paper/print.css", "book/cards.py", "mha/widgets/lab/lab.css"]
+)
+def test_a_head_has_one_colour_in_figures_pages_paper_cards_and_lab(place):
+    told = re.findall(r"\bh(\d)\"?: *\"?(#[0-9a-f]{6})", (ROOT / place).read_text(encoding="utf-8"))
+    light = dict(reversed(told))  # the first of each is the light page's
+    assert len(light) >= 4
+    assert light == {i: HEADS[int(i)].lower() for i in light}
 
 
 @pytest.fixture

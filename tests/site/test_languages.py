@@ -54,4 +54,6 @@ def test_the_switch_keeps_what_was_searched_for(visit):
     tab = visit("zh/search.html?q=softmax")
     tab.locator("[class*='switch-to-en']").first.click()
     tab.wait_for_url("**/en/search.html?q=softmax")
-    tab.locator("[data-search=page] mark").first.wait_for()
+    found = tab.locator("[data-search=page] mark").first
+    found.wait_for()
+    assert found.inner_text().lower() == "softmax"
