@@ -11,15 +11,14 @@ const matrix = (...shape) => ({ shape, data: new Float64Array(shape.reduce((n, s
 
 /** Step 1: Y = X W + b.  X (L, d), W (d, n), b (n) → (L, n) */
 export function project(X, W, b) {
-  const [L, d] = X.shape, n = W.shape[1], Y = matrix(L, n), x = X.data, w = W.data, y = Y.data;
-  for (let i = 0; i < L; i++) {
-    let m = i * d, at = 0; // x[m] meets the row of W that begins at `at`
-    for (const end = m + d - (d % 4); m < end; m += 4, at += 4 * n) { // four rows at once take half the time
-      const x0 = x[m], x1 = x[m + 1], x2 = x[m + 2], x3 = x[m + 3];
-      for (let c = at, to = i * n; c < at + n; c++, to++) y[to] += x0 * w[c] + x1 * w[c + n] + x2 * w[c + 2 * n] + x3 * w[c + 3 * n];
+  const [L, d] = X.shape, n = W.shape[1], Y = matrix(L, n), x = X.data, w = W.data, y = Y.data, fours = d - (d % 4);
+  for (let m = 0; m < fours; m += 4) { // four rows of W for all rows of X: they are at hand, which halves the time
+    for (let i = 0; i < L; i++) {
+      const at = i * d + m, x0 = x[at], x1 = x[at + 1], x2 = x[at + 2], x3 = x[at + 3];
+      for (let c = m * n, to = i * n; c < m * n + n; c++, to++) y[to] += x0 * w[c] + x1 * w[c + n] + x2 * w[c + 2 * n] + x3 * w[c + 3 * n];
     }
-    for (const end = (i + 1) * d; m < end; m++, at += n) for (let c = 0; c < n; c++) y[i * n + c] += x[m] * w[at + c];
   }
+  for (let m = fours; m < d; m++) for (let i = 0; i < L; i++) for (let c = 0; c < n; c++) y[i * n + c] += x[i * d + m] * w[m * n + c];
   if (b) for (let k = 0; k < Y.data.length; k++) Y.data[k] += b.data[k % n];
   return Y;
 }
@@ -133,10 +132,12 @@ export function run(state, p) {
   const allowed = mask(state, L);
   const weights = softmax(scaled, allowed, { overColumns: broken("axis"), maskLate: broken("late") });
   const heads = attend(weights, V_heads);
+  let parts; // only the last step shows what each head adds
   const concat = broken("transpose") ? viewed(heads, L, V.shape[1]) : mergeHeads(heads);
   return {
     X: p.X, Q, K, V, Q_heads, K_heads, V_heads, raw, scores: scaled, allowed, weights, heads, concat,
-    output: output(concat, p.W_O, p.b_O), contributions: contribute(heads, p.W_O), entropy: entropies(weights),
+    output: output(concat, p.W_O, p.b_O), entropy: entropies(weights),
+    get contributions() { return (parts ??= contribute(heads, p.W_O)); },
   };
 }
 
@@ -222,11 +223,15 @@ export function hash(text) {
   return n >>> 0;
 }
 
-const sequences = new Map(); // name → its numbers so far: a slider that comes back finds them
+const sequences = new Map(); // name → its numbers so far, and the parts asked for: a slider that comes back finds them
+const MOST_KEPT = 2 ** 22; // numbers, 32 MiB
+let kept = 0;
 
-/** n numbers with mean 0, always the same for the same name (mulberry32, Box–Muller) */
+/** n numbers with mean 0, always the same for the same name (mulberry32, Box–Muller). Shared: not to be written to. */
 export function normal(name, n, deviation = 1) {
-  const known = sequences.get(name) || { seed: hash(name), numbers: new Float64Array(0) };
+  if (kept > MOST_KEPT) { sequences.clear(); kept = 0; }
+  const known = sequences.get(name) || { seed: hash(name), numbers: new Float64Array(0), parts: new Map() }, part = `${n}/${deviation}`;
+  sequences.set(name, known);
   const uniform = () => {
     known.seed = (known.seed + 0x6d2b79f5) | 0;
     let t = Math.imul(known.seed ^ (known.seed >>> 15), 1 | known.seed);
@@ -243,12 +248,13 @@ export function normal(name, n, deviation = 1) {
       more[k + 1] = radius * Math.sin(angle);
     }
     known.numbers = more;
-    if (sequences.size > 200) sequences.clear();
-    sequences.set(name, known);
+    kept += more.length - have;
   }
-  const out = known.numbers.slice(0, n);
-  for (let k = 0; k < n; k++) out[k] *= deviation;
-  return out;
+  if (!known.parts.has(part)) {
+    known.parts.set(part, known.numbers.subarray(0, n).map((x) => x * deviation));
+    kept += n;
+  }
+  return known.parts.get(part);
 }
 
 /** A token's own vector: the same token, the same vector, of length √n */

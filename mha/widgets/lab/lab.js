@@ -10,6 +10,7 @@ const LAST = STEPS.length - 1;
 // ── Tensors ──────────────────────────────────────────────────────────────────────────────────────
 
 const byHead = (name) => /_heads$|^(raw|scores|weights|heads|contributions)$/.test(name);
+const isWeight = (name) => name.startsWith("W_");
 const perPair = (name) => /^(raw|scores|weights)$/.test(name);
 const columns = (tensor) => tensor.shape[tensor.shape.length - 1];
 const flat = (tensor, index) => index.reduce((sum, at, i) => sum * tensor.shape[i] + at, 0);
@@ -29,6 +30,11 @@ function largest(tensor) {
     tensor.largest = top || 1;
   }
   return tensor.largest;
+}
+
+// Pixels i to end − 1: of 512 shades, the first for −top and the last for top. Looking up is faster than reckoning.
+function dye(px, i, end, data, top, shades) {
+  for (const strong = 255 / top; i < end; i++) px[i] = shades[clip(data[i] * strong + 256, 1, 511) | 0];
 }
 
 // Tensors that are compared share one scale of shades: what shrinks also pales.
@@ -178,9 +184,11 @@ function makeLab(root, first, host) {
   const id = `mha-lab-${++labs}`, stopListening = new AbortController(), signal = stopListening.signal;
   const still = matchMedia("(prefers-reduced-motion: reduce)");
   let state, trained = null, P, right, wrong, palette, narrow = false, seeRight = false;
-  let pos, clock = 0, drawnFrame = 0, penFont = ""; // pos: the step shown, a fraction while it moves
-  let at = null, hover = null; // the tensor looked at (where in it, the state says); the cell under the mouse, {name, index}
-  let size = { w: 0, h: 0 }, label = 18, pictures = new Map();
+  let pos, clock = 0, drawnFrame = 0, mapDue = 0, penFont = ""; // pos: the step shown, a fraction while it moves
+  let at = null, weightRow = 0; // the tensor looked at; where in it, the state says, but for the row of a W
+  let hover = null; // the cell under the mouse, {name, index}
+  let size = { w: 0, h: 0 }, label = 18, pictures = new Map(); // bitmaps by the tensor's name
+  let ofWeights = new WeakMap(); // those of a weight matrix by its numbers: they last as long
   const sheets = new Map(); // the bitmaps' canvases, kept: making one is slow
 
   // — Controls —
@@ -279,7 +287,7 @@ function makeLab(root, first, host) {
   // — State —
   const sums = ["tokens", "h", "d_k", "scale", "mask", "padding", "drawn", "weights", "seed", "breaks"];
   let known = ""; // the part of the state that the numbers depend on
-  let knownP = "";
+  let knownP = "", knownLine = "";
 
   function change(patch, { stay = false, whole = false, quiet = false } = {}) {
     const result = clean(whole ? patch : { ...state, ...patch }, host.given);
@@ -303,8 +311,12 @@ function makeLab(root, first, host) {
     const now = JSON.stringify(sums.map((key) => state[key]));
     if (now === known) return;
     known = now;
-    ctx.font = penFont = FONT;
-    label = clip(Math.max(...state.tokens.map((token) => ctx.measureText(token).width)) + 8, 18, 64);
+    const line = state.tokens.join("\n");
+    if (line !== knownLine) { // measuring makes the browser lay out the page
+      knownLine = line;
+      ctx.font = penFont = FONT;
+      label = clip(Math.max(...state.tokens.map((token) => ctx.measureText(token).width)) + 8, 18, 64);
+    }
     const model = JSON.stringify([state.tokens, state.h, state.d_k, state.weights, state.seed]);
     if (model !== knownP) { P = parameters(state, trained, host.given); knownP = model; }
     right = run({ ...state, breaks: [] }, P);
@@ -425,17 +437,17 @@ function makeLab(root, first, host) {
   // — Cells: names, grids over the picture, whence —
   const tensor = (name, T = right) => T[name] ?? P[name];
   const inside = (t, index) => index.map((n, i) => clip(n, 0, t.shape[i] - 1));
-  const place = (name) => inside(right[name], byHead(name) ? [state.head, state.row, state.column] : [state.row, state.column]);
+  const place = (name) => inside(tensor(name), byHead(name) ? [state.head, state.row, state.column] : [isWeight(name) ? weightRow : state.row, state.column]);
 
   function cellName(name, index) {
-    const [r, c] = index.slice(-2), row = /^W_/.test(name) ? r : state.tokens[r], column = perPair(name) ? state.tokens[c] : c;
+    const [r, c] = index.slice(-2), row = isWeight(name) ? r : state.tokens[r], column = perPair(name) ? state.tokens[c] : c;
     return `${symbol(name)}[${[byHead(name) && `${say("head")} ${index[0]}`, row, column].filter((part) => part !== false).join(", ")}]`;
   }
 
   function spoken(name, index) {
     const [r, c] = index.slice(-2), parts = [symbol(name)];
     if (byHead(name)) parts.push(`${say("head")} ${index[0]}`);
-    parts.push(perPair(name) ? `${say("query")} ${state.tokens[r]}` : state.tokens[r], perPair(name) ? `${say("key")} ${state.tokens[c]}` : `${say("column")} ${c}`);
+    parts.push(perPair(name) ? `${say("query")} ${state.tokens[r]}` : isWeight(name) ? `${say("row")} ${r}` : state.tokens[r], perPair(name) ? `${say("key")} ${state.tokens[c]}` : `${say("column")} ${c}`);
     return `${parts.join(say("comma"))}${say("colon")}${valueText(name, index)}${name === "weights" ? ` (${say("entropy")} ${valueText("entropy", index.slice(0, 2))})` : ""}`;
   }
 
@@ -446,36 +458,37 @@ function makeLab(root, first, host) {
     return `✓ ${good}${closed}  ✕ ${number(wrong[name].data[flat(wrong[name], index)], digits)}`;
   }
 
+  // What the step makes comes first, then what it is made of.
   function showGrids() {
-    const names = STEPS[state.step].tensors, wanted = names.join();
+    const world = worlds().pop(), shown = panels(world), whole = world.narrow ? panels({ ...world, narrow: false }) : shown;
+    const names = [...new Set([...STEPS[state.step].tensors, ...whole.map((p) => p.name)])], wanted = names.join();
     if (over.dataset.shown !== wanted) {
       over.dataset.shown = wanted;
-      over.replaceChildren(...names.map((name) => node("div", { role: "grid" })));
+      over.replaceChildren(...names.map((name) => Object.assign(node("div", { role: "grid" }), { name })));
     }
-    for (const [i, grid] of [...over.children].entries()) {
-      const name = names[i], t = right[name], heads = name.endsWith("_heads") ? t.shape[0] : 1;
-      grid.name = name;
+    for (const grid of over.children) {
+      const { name } = grid, t = tensor(name);
       grid.setAttribute("aria-label", `${symbol(name)} ${shape(t)}`);
       grid.setAttribute("aria-rowcount", t.shape[t.shape.length - 2]);
-      grid.setAttribute("aria-colcount", columns(t) * heads);
-      showCell(grid, false);
+      grid.setAttribute("aria-colcount", columns(t) * (name.endsWith("_heads") ? t.shape[0] : 1));
+      showCell(grid, false, shown);
     }
   }
 
   // Only the cell under the cursor exists as an element; a new one each move, so that it is read aloud.
-  function showCell(grid, anew) {
+  function showCell(grid, anew, shown = panels(worlds().pop())) {
     const { name } = grid, index = place(name), [r, c] = index.slice(-2);
     const text = spoken(name, index), old = grid.querySelector("[role=gridcell]");
     let cell = old;
     if (anew || !old) {
-      cell = node("div", { role: "gridcell", tabIndex: 0, onkeydown: (event) => steer(event, grid), onfocus: () => { at = name; showWhence(); paintSoon(); } });
+      cell = node("div", { role: "gridcell", tabIndex: 0, onkeydown: (event) => steer(event, grid), onfocus: () => { at = name; showGrids(); showWhence(); paintSoon(); } });
       grid.replaceChildren(node("div", { role: "row" }, cell));
     }
     cell.setAttribute("aria-label", text);
     cell.setAttribute("aria-selected", String(at === name));
-    cell.setAttribute("aria-colindex", (name.endsWith("_heads") ? index[0] * columns(right[name]) : 0) + c + 1);
+    cell.setAttribute("aria-colindex", (name.endsWith("_heads") ? index[0] * columns(tensor(name)) : 0) + c + 1);
     cell.parentNode.setAttribute("aria-rowindex", r + 1);
-    const p = panels(worlds()[worlds().length - 1]).find((panel) => panel.name === name && !panel.small && (panel.head < 0 || panel.head === index[0]));
+    const p = shown.find((panel) => panel.name === name && (!panel.small || name === "contributions") && (panel.head < 0 || panel.head === index[0]));
     if (!p) return;
     const [x, y] = cellAt(p, r, c);
     Object.assign(cell.style, { left: `${x}px`, top: `${y}px`, width: `${Math.max(p.cw, 4)}px`, height: `${Math.max(p.ch, 4)}px` });
@@ -483,7 +496,7 @@ function makeLab(root, first, host) {
   }
 
   function steer(event, grid) {
-    const { name } = grid, dims = right[name].shape, rows = dims[dims.length - 2], cols = columns(right[name]);
+    const { name } = grid, dims = tensor(name).shape, rows = dims[dims.length - 2], cols = columns(tensor(name));
     const index = place(name), n = index.length, spread = name.endsWith("_heads");
     const go = {
       ArrowRight: () => { index[n - 1]++; if (spread && index[n - 1] >= cols && index[0] < dims[0] - 1) { index[0]++; index[n - 1] = 0; } },
@@ -500,13 +513,14 @@ function makeLab(root, first, host) {
     if (!go) return;
     event.preventDefault();
     go();
-    select(name, inside(right[name], index), grid);
+    select(name, inside(tensor(name), index), grid);
   }
 
   function select(name, index, grid) {
     at = name;
     const [row, column] = index.slice(-2);
-    change(byHead(name) ? { head: index[0], row, column } : { row, column }, { stay: true });
+    if (isWeight(name)) weightRow = row;
+    change(byHead(name) ? { head: index[0], row, column } : isWeight(name) ? { column } : { row, column }, { stay: true });
     if (grid) showCell(grid, true);
   }
 
@@ -517,11 +531,18 @@ function makeLab(root, first, host) {
     return whence(T, P, T === right ? { ...state, breaks: [] } : state, cell.name, cell.index);
   }
 
+  // A weight multiplies a column of what comes in and adds to a column of what goes out: [name, column] of both.
+  const meets = (name, [r, c]) => [[name === "W_O" ? "concat" : "X", r], [name === "W_O" ? "output" : name.slice(2), c]];
+
   function showWhence() {
     const cell = chosen(), t = tensor(cell.name), index = inside(t, cell.index), parts = [];
     parts.push(node("b", { textContent: cellName(cell.name, index) }), " = ", node("span", { className: "mha-lab-value", textContent: valueText(cell.name, index) }));
     const T = wrong && !(narrow && seeRight) ? wrong : right, from = origins({ name: cell.name, index }, T);
     if (from && from.formula) parts.push(node("code", { textContent: from.formula }));
+    if (isWeight(cell.name)) {
+      const [[input], [output]] = meets(cell.name, index), [r, c] = index;
+      parts.push(node("code", { textContent: `${symbol(output)}[:,${c}] = … + ${symbol(input)}[:,${r}] · ${cell.name}[${r},${c}] + …` }));
+    }
     if (cell.name === "output") {
       const [r, c] = index;
       parts.push(node("span", { className: "mha-lab-sum" }, `${say("by")}${say("colon")}`, ...[...Array(state.h).keys()].flatMap((i) => [
@@ -529,11 +550,16 @@ function makeLab(root, first, host) {
       P.b_O ? ` + b ${number(P.b_O.data[c])}` : ""));
     }
     if (from && from.terms.length) {
-      const texts = from.terms.map((term) => termText(term, T)), few = texts.slice(0, 5).join(" + ") + (texts.length > 5 ? " + …" : "");
+      const text = (terms) => terms.map((term) => termText(term, T)).join(" + "), count = from.terms.length;
+      const few = text(from.terms.slice(0, 5)) + (count > 5 ? " + …" : "");
       const own = cell.name === "weights" && from.terms.find(({ from: [, place] }) => String(place) === String(index));
       const sum = cell.name === "weights" ? `${own ? number(own.product) : 0} / (${few})` : from.divide && from.divide !== 1 ? `${few} / ${number(from.divide)}` : few;
       parts.push(node("span", { className: "mha-lab-sum", textContent: `= ${sum}` }));
-      if (texts.length > 5) parts.push(node("details", {}, node("summary", { textContent: `${say("all")} ${texts.length} ${say("terms")}` }), texts.join(" + ")));
+      if (count > 5) { // written out when asked for: there may be hundreds
+        const open = Boolean(origin.querySelector("details[open]")), every = node("span"), write = () => { every.textContent = text(from.terms); };
+        if (open) write();
+        parts.push(node("details", { open }, node("summary", { textContent: `${say("all")} ${count} ${say("terms")}`, onclick: write }), every));
+      }
     }
     if (cell.name === "weights") parts.push(node("span", { className: "mha-lab-sum", textContent: `${say("entropy")} H[${say("head")} ${index[0]}, ${state.tokens[index[1]]}] = ${valueText("entropy", index.slice(0, 2))}` }));
     origin.replaceChildren(...parts);
@@ -555,7 +581,7 @@ function makeLab(root, first, host) {
     return [{ T: right, box: { x: 2, ...half }, narrow: true, flag: "right" }, { T: wrong, box: { x: half.w + 32, ...half }, narrow: true, flag: "wrong" }];
   }
 
-  const panels = (world, step = state.step) => layout(step, world.box, { L: state.tokens.length, h: state.h, d: state.d_k, d_v: columns(right.heads), d_model: columns(right.X), head: state.head, label, narrow: world.narrow, letter: /^[QKV]$/.test(at) ? at : "Q" });
+  const panels = (world, step = state.step) => layout(step, world.box, { L: state.tokens.length, h: state.h, d: state.d_k, d_v: columns(right.heads), d_model: columns(right.X), head: state.head, label, narrow: world.narrow, letter: /^(W_)?[QKV]$/.test(at) ? at.slice(-1) : "Q" });
 
   // — Colours and bitmaps: one pixel a cell, scaled when drawn —
   function readPalette() {
@@ -566,6 +592,7 @@ function makeLab(root, first, host) {
     palette = Object.fromEntries(["--q", "--k", "--v", "--o", "--weight", "--ink", "--quiet", "--faint", "--ground", "--wrong"].map((key) => [key.slice(2), rgb(key)]));
     palette.heads = [...Array(8).keys()].map((i) => rgb(`--h${i}`));
     pictures.clear();
+    ofWeights = new WeakMap();
   }
   const css = (colour) => `rgb(${colour.join(" ")})`;
 
@@ -581,26 +608,30 @@ function makeLab(root, first, host) {
     return piece(row, Math.floor(col / columns(T.heads)), L, state.h, T === wrong && state.breaks.includes("transpose"))[0];
   }
 
+  // Grey below zero, the tone above, the stronger the further from it.
+  function shades(tone) {
+    if (!tone.shades) {
+      const packed = ([r, g, b]) => r | (g << 8) | (b << 16), below = packed(palette.quiet), above = packed(tone);
+      tone.shades = Uint32Array.from({ length: 512 }, (_, k) => (k < 256 ? below : above) | (Math.abs(k - 256) << 24));
+    }
+    return tone.shades;
+  }
+
   function picture(name, T) {
     const key = (T === wrong ? "✕" : "") + name;
     if (pictures.has(key)) return pictures.get(key);
     const t = tensor(name, T), cols = columns(t), rows = t.data.length / cols, L = state.tokens.length;
+    if (ofWeights.has(t.data)) return ofWeights.get(t.data);
     const top = name === "weights" ? 1 : largest(tensor(SCALE_OF[name] ?? name, right));
-    if (!sheets.has(key)) sheets.set(key, node("canvas").getContext("2d"));
-    const pen = sheets.get(key), sheet = pen.canvas, image = new ImageData(cols, rows), px = new Uint32Array(image.data.buffer);
+    const pen = (!isWeight(name) && sheets.get(key)) || node("canvas").getContext("2d"), sheet = pen.canvas, image = new ImageData(cols, rows), px = new Uint32Array(image.data.buffer);
     if (sheet.width !== cols || sheet.height !== rows) Object.assign(sheet, { width: cols, height: rows });
-    const packed = ([r, g, b]) => r | (g << 8) | (b << 16); // the byte above them says how strong
-    const own = packed(hue(name)), grey = packed(palette.quiet), tones = palette.heads.map(packed);
-    const ofHeads = /^(heads|concat|contributions)$/.test(name), masked = perPair(name) && name !== "weights";
-    const strong = 255 / top, plain = !ofHeads && !masked;
-    for (let row = 0, i = 0; row < rows; row++) for (let col = 0; col < cols; col++, i++) {
-      const value = t.data[i], tone = value < 0 ? grey : ofHeads ? tones[headOf(name, T, row, col) % 8] : own;
-      const shown = plain || (value !== -Infinity && (ofHeads || allowed(row % L, col)));
-      px[i] = tone | ((shown ? Math.min(Math.abs(value) * strong, 255) + 0.5 : 0) << 24);
-    }
+    const ofHeads = /^(heads|concat|contributions)$/.test(name), run = name === "concat" ? columns(T.heads) : ofHeads ? cols : px.length;
+    for (let i = 0; i < px.length; i += run) dye(px, i, i + run, t.data, top, shades(ofHeads ? palette.heads[headOf(name, T, Math.floor(i / cols), i % cols) % 8] : hue(name)));
+    if (perPair(name) && name !== "weights") px.forEach((_, i) => { if (!allowed(Math.floor(i / cols) % L, i % cols)) px[i] = 0; });
     pen.putImageData(image, 0, 0);
     const made = { sheet, top };
-    pictures.set(key, made);
+    if (isWeight(name)) ofWeights.set(t.data, made);
+    else { pictures.set(key, made); sheets.set(key, pen); }
     return made;
   }
 
@@ -614,9 +645,14 @@ function makeLab(root, first, host) {
     ctx.setTransform(size.dpr, 0, 0, size.dpr, 0, 0);
     ctx.clearRect(0, 0, size.w, size.h);
     for (const world of worlds()) paintWorld(world);
-    const T = wrong && !(narrow && seeRight) ? wrong : right;
-    if (!narrow && !clock) { const lit = lights(T); stops.forEach(({ pen }, i) => paintThumb(pen, STEPS[i].tensors, T, lit)); }
+    clearTimeout(mapDue);
+    if (!narrow && !clock) mapDue = setTimeout(paintMap, 100); // once the picture rests: it must not hold a slider up
     root.dataset.painted = String(Number(root.dataset.painted ?? 0) + 1);
+  }
+
+  function paintMap() {
+    const T = wrong && !(narrow && seeRight) ? wrong : right, lit = lights(T);
+    stops.forEach(({ pen }, i) => paintThumb(pen, STEPS[i].tensors, T, lit));
   }
 
   function paintWorld(world) {
@@ -819,6 +855,7 @@ function makeLab(root, first, host) {
       Object.assign(box, { r0: Math.min(box.r0, r), r1: Math.max(box.r1, r), c0: Math.min(box.c0, c), c1: Math.max(box.c1, c) });
       boxes.set(key, box);
     }
+    if (isWeight(cell.name)) for (const [name, c] of meets(cell.name, index)) boxes.set(name, { name, head: -1, r0: 0, r1: state.tokens.length - 1, c0: c, c1: c });
     const [r, c] = index.slice(-2);
     return [...boxes.values(), { name: cell.name, head: byHead(cell.name) ? index[0] : -1, r0: r, r1: r, c0: c, c1: c, target: true }];
   }
@@ -922,7 +959,7 @@ function makeLab(root, first, host) {
     bubble.hidden = true;
     if (!found) return;
     if (found.p.small && found.name !== "contributions") { change({ head: found.index[0] }); return; }
-    if (/^W_/.test(found.name)) { look(found); return; }
+    if (isWeight(found.name)) { look(found); return; }
     select(found.name, found.index);
     if (state.mask === "drawn" && perPair(found.name)) togglePair(...found.index.slice(-2));
   }, { signal });
@@ -941,7 +978,7 @@ function makeLab(root, first, host) {
     if (right) refresh();
   });
   watch.observe(root);
-  const repaint = () => { palette = null; paintSoon(); };
+  const repaint = () => { palette = null; clearTimeout(mapDue); paintSoon(); };
   const themes = new MutationObserver(repaint);
   for (const element of [document.documentElement, document.body]) themes.observe(element, { attributes: true, attributeFilter: ["data-theme", "data-jp-theme-light", "class"] });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint, { signal });
@@ -953,7 +990,7 @@ function makeLab(root, first, host) {
   } else change(first, { whole: true, quiet: true });
   showSentence();
 
-  return { change, get state() { return state; }, destroy() { stop(); cancelAnimationFrame(drawnFrame); stopListening.abort(); watch.disconnect(); themes.disconnect(); } };
+  return { change, get state() { return state; }, destroy() { stop(); cancelAnimationFrame(drawnFrame); clearTimeout(mapDue); stopListening.abort(); watch.disconnect(); themes.disconnect(); } };
 }
 
 // ── Hosts ────────────────────────────────────────────────────────────────────────────────────────
