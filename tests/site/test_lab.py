@@ -469,6 +469,57 @@ def test_a_phone_shows_the_matrix_that_made_the_tensor_in_hand_and_a_touch_tells
         assert lab.locator(".mha-lab-bubble").inner_text() == value(lab)
 
 
+def lines_of_numbers(texts):
+    """The numbers that a picture shows, line by line from the top, each line from the left."""
+    lines = {}
+    for text, x, y in texts:
+        if re.fullmatch(r"\N{MINUS SIGN}?\d*\.?\d+", text):
+            lines.setdefault(round(y), []).append((x, text.replace("\N{MINUS SIGN}", "-")))
+    return [[text for _, text in sorted(line)] for _, line in sorted(lines.items())]
+
+
+def rounds_to(value, text):
+    """Whether the text is this number, to as many places as it has; a bare 0 is less than half a tenth."""
+    return abs(float(text) - value) <= 0.5 * 10 ** -max(len(text.partition(".")[2]), 1) + 1e-9
+
+
+# What stands in the picture of a step, from the top; the matrices of one line stand side by side
+PICTURED = (
+    ["X_Q"],
+    ["W_Q W_K W_V", "X_Q Q K V"],
+    ["Q_heads", "K_heads", "V_heads"],
+    ["raw"],
+    ["raw scores"],
+    ["scores weights entropy"],
+    ["V_heads", "weights heads"],
+    ["heads", "concat"],
+    ["W_O", "concat output"],
+)
+
+
+@pytest.mark.parametrize("step", range(9))
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_each_number_in_a_cell_is_mhas(visit, lang, step):
+    h, d_k = (2, 4) if step in range(3, 7) else (1, 4 if step == 1 else 8)  # so that the cells have room for numbers
+    tab, lab = open_lab(visit, lang, f"h={h}&d={d_k}&m=causal&head={h - 1}&step={step}")
+    tab.evaluate(WRITTEN)
+    control(lab, "roll").click()
+    lines = iter(lines_of_numbers(written(tab)))
+    T = tensors(start(lang, h=h, d_k=d_k, mask="causal", seed=1))
+    T["entropy"] = -(T["weights"] * T["weights"].clamp_min(1e-300).log()).sum(-1, keepdim=True)
+
+    def rows(name):
+        matrix = T[name][h - 1] if T[name].dim() == 3 else T[name]
+        pairs = name in ("raw", "scores", "weights")  # those that are masked show no number
+        return [row[: r + 1] if pairs else row for r, row in enumerate(matrix.tolist())]
+
+    for beside in PICTURED[step]:
+        for parts in zip(*map(rows, beside.split()), strict=True):
+            row = [value for part in parts for value in part]
+            shown = (line for line in lines if len(line) >= len(row))  # the small heads stand to the right
+            assert any(all(map(rounds_to, row, line)) for line in shown), (beside, row)
+
+
 @pytest.mark.parametrize("options", [{}, PHONE], ids=["desk", "phone"])
 @pytest.mark.parametrize("lang", LANGUAGES)
 def test_the_entropy_of_each_row_stands_beside_it_for_every_head(visit, lang, options):
