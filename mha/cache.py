@@ -5,7 +5,9 @@ from torch import Tensor
 
 
 class KVCache:
-    """The keys and values so far. Pass one cache to every call of one layer; `reset()` begins a new sequence.
+    """A key-value cache: the keys and values so far.
+
+    Pass one cache to every call of one layer; `reset()` begins a new sequence.
 
     capacity: the most tokens it may hold, a positive integer, or None for any number. `length`: how many it holds.
 

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from book.api import expand
 from book.check import CJK, FENCE
 from book.languages import language_of
 from book.notebooks import CHAPTERS, read
@@ -17,11 +18,15 @@ ELSEWHERE = {
 }  # fmt: skip
 
 
+def rows() -> list[list[str]]:
+    """The glossary: English, Chinese, symbol or code, where it is met."""
+    table = next(cell.source for cell in read(CHAPTERS / "glossary.ipynb").cells if "| English" in cell.source)
+    return [[field.strip() for field in line.strip("|").split("|")] for line in table.splitlines()[2:] if "|" in line]
+
+
 def glossary() -> list[tuple[list[str], list[str]]]:
     """Each term: its English wordings and its Chinese ones."""
-    table = next(cell.source for cell in read(CHAPTERS / "glossary.ipynb").cells if "| English" in cell.source)
-    rows = [[field.strip() for field in line.strip("|").split("|")] for line in table.splitlines()[2:] if "|" in line]
-    return [(_wordings(row[0]), _wordings(row[1])) for row in rows]
+    return [(_wordings(row[0]), _wordings(row[1])) for row in rows()]
 
 
 def _wordings(field: str) -> list[str]:
@@ -30,9 +35,10 @@ def _wordings(field: str) -> list[str]:
 
 def text(path, lang) -> str:
     """The chapter's prose in one language: without code blocks and the targets of links."""
-    cells = (cell.source for cell in read(path).cells if language_of(cell) == lang)
+    words = (cell for cell in read(path).cells if cell.cell_type == "markdown")
+    cells = (cell.source for cell in words if language_of(cell) in (lang, None))
     prose = (FENCE.sub(lambda block: block.group() if block.group().startswith("```{") else "", c) for c in cells)
-    return re.sub(r"\{\w+\}`[^`<]*`|<[^>]*>`|^\(\S+\)=$", "", "\n".join(prose), flags=re.M).lower()
+    return re.sub(r"\{\w+\}`[^`<]*`|<[^>]*>`|^\(\S+\)=$", "", "\n".join(prose), flags=re.M)
 
 
 def test_the_glossary_holds_the_terms_of_the_book():
@@ -44,16 +50,26 @@ def test_the_glossary_holds_the_terms_of_the_book():
         assert any(re.search(CJK, word) or word == "softmax" for word in chinese), wordings
 
 
+@pytest.mark.parametrize("row", rows(), ids=lambda row: row[0])
+def test_a_term_stands_in_the_section_that_the_glossary_names(row):
+    number = re.fullmatch(r"\{ref\}`(\S+) <\S+>`", row[3])[1]
+    path = CHAPTERS / "api.ipynb" if number == "mha" else next(CHAPTERS.glob(f"{number.replace('.', '-')}-*.ipynb"))
+    zh, en = (expand(text(path, lang), lang).lower() for lang in ("zh", "en"))
+    assert any(word in zh for word in _wordings(row[1]))
+    stems = [word[:5] for word in re.findall(r"\w+", _wordings(row[0])[0])]  # "head merging": merging the heads
+    assert [stem for stem in stems if stem not in en] == []
+
+
 @pytest.mark.parametrize("path", TAUGHT, ids=lambda path: path.stem)
 def test_a_chapter_uses_no_other_translation(path):
-    zh = text(path, "zh")
+    zh = text(path, "zh").lower()
     used = {wrong: right for wrong, right in ELSEWHERE.items() if wrong in zh}
     assert used == {}
 
 
 @pytest.mark.parametrize("path", TAUGHT, ids=lambda path: path.stem)
 def test_a_term_in_one_language_stands_in_the_other_too(path):
-    zh, en = text(path, "zh"), text(path, "en")
+    zh, en = (text(path, lang).lower() for lang in ("zh", "en"))
     missing = []
     for english, chinese in glossary():
         if max(map(len, chinese)) < 2 or english[0] in ("attention head", "linear projection"):
