@@ -1,5 +1,5 @@
 # make serve · site · audit · export · book-files · test · bench · notebooks · lint · lock      (each sets up what it needs)
-.PHONY: serve site audit export book-files colab colab-drift edges wheelhouse test bench test-mha mutants gpu notebooks lint workflows links vulnerabilities release release-tools publish publish-release lab lab-ready lock setup tools
+.PHONY: serve site audit export course book-files colab colab-drift edges wheelhouse test bench test-mha mutants gpu notebooks lint workflows links vulnerabilities release release-tools publish publish-release lab lab-ready lock setup tools
 .DEFAULT_GOAL := serve
 PY := .venv/bin/python
 export PYTHON PORT PYTHON313 BOOK_HOST
@@ -17,6 +17,10 @@ site: setup
 # Notebooks in one language each, and the wheel their first cell installs, into _site (`make site` does it too)
 export: setup
 	@$(PY) -m book.export
+
+# Problem sets for a class, each language for itself, into _build/course (course/README.md)
+course: setup
+	@$(PY) -m book.course
 
 # Every exported notebook on Colab's versions, offline, from an empty folder: make colab [PYTHON313=python3.13]
 colab: setup
