@@ -5,9 +5,7 @@ from torch import Tensor
 
 
 class KVCache:
-    """A key-value cache: the keys and values so far.
-
-    Pass one cache to every call of one layer; `reset()` begins a new sequence.
+    """Key-value cache: the keys and values so far. Every call of a layer takes the same one; `reset()` begins anew.
 
     capacity: the most tokens it may hold, a positive integer, or None for any number. `length`: how many it holds.
 
