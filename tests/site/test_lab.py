@@ -43,7 +43,15 @@ def worded(lang, address):
 
 def put(tab, address):
     """What a reader does who edits the address, or follows a link to another situation on the page at hand."""
-    tab.evaluate("address => { location.hash = '#lab=' + address; return new Promise(requestAnimationFrame) }", address)
+    tab.evaluate(
+        """address => new Promise(done => {
+            const before = location.href, seen = () => requestAnimationFrame(done);
+            addEventListener('hashchange', seen, {once: true});
+            location.hash = '#lab=' + address;
+            if (location.href === before) seen();
+        })""",
+        address,
+    )
 
 
 def tensors(state):
@@ -381,6 +389,17 @@ def test_a_shared_link_opens_the_same_situation(visit, lang, address):
     assert control(again, "axis").is_checked()
     other.evaluate("location.hash = '#contents'")  # an ordinary anchor leaves the lab alone
     assert again.locator(".mha-lab-whence").inner_text() == lab.locator(".mha-lab-whence").inner_text()
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_a_link_followed_right_after_a_change_is_not_taken_back(visit, lang):
+    tab, lab = open_lab(visit, lang, "step=5")
+    control(lab, "h").press("ArrowRight")  # its address comes a quarter of a second later
+    asked = worded(lang, "h=2&d=4&step=4&m=causal")
+    put(tab, asked)
+    tab.wait_for_timeout(400)
+    assert tab.evaluate("location.hash") == f"#lab={asked}"
+    expect(lab, start(lang, h=2, d_k=4, mask="causal"), 4)
 
 
 def test_the_copied_code_prints_the_numbers_on_the_screen(visit):

@@ -625,8 +625,8 @@ function makeLab(root, first, host) {
     const top = name === "weights" ? 1 : largest(tensor(SCALE_OF[name] ?? name, right));
     const pen = (!isWeight(name) && sheets.get(key)) || node("canvas").getContext("2d"), sheet = pen.canvas, image = new ImageData(cols, rows), px = new Uint32Array(image.data.buffer);
     if (sheet.width !== cols || sheet.height !== rows) Object.assign(sheet, { width: cols, height: rows });
-    const ofHeads = /^(heads|concat|contributions)$/.test(name), run = name === "concat" ? columns(T.heads) : ofHeads ? cols : px.length;
-    for (let i = 0; i < px.length; i += run) dye(px, i, i + run, t.data, top, shades(ofHeads ? palette.heads[headOf(name, T, Math.floor(i / cols), i % cols) % 8] : hue(name)));
+    const ofHeads = /^(heads|concat|contributions)$/.test(name), stretch = name === "concat" ? columns(T.heads) : ofHeads ? cols : px.length;
+    for (let i = 0; i < px.length; i += stretch) dye(px, i, i + stretch, t.data, top, shades(ofHeads ? palette.heads[headOf(name, T, Math.floor(i / cols), i % cols) % 8] : hue(name)));
     if (perPair(name) && name !== "weights") px.forEach((_, i) => { if (!allowed(Math.floor(i / cols) % L, i % cols)) px[i] = 0; });
     pen.putImageData(image, 0, 0);
     const made = { sheet, top };
@@ -1053,7 +1053,11 @@ function bringToLife(figure) {
     })),
     set(state) {
       clearTimeout(waiting); // browsers count how often an address changes
-      waiting = setTimeout(() => { try { history.replaceState(history.state, "", home(state)); } catch { /* an address the browser keeps */ } }, 250);
+      const { hash } = location;
+      waiting = setTimeout(() => {
+        if (location.hash !== hash) return; // the reader has gone elsewhere meanwhile
+        try { history.replaceState(history.state, "", home(state)); } catch { /* an address the browser keeps */ }
+      }, 250);
     },
   });
   const follow = () => { const raw = fromHere(); if (raw) { lab.change(raw, { whole: true, quiet: true }); figure.scrollIntoView({ block: "start" }); } };
