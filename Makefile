@@ -1,4 +1,4 @@
-# make serve · site · audit · export · book-files · test · bench · notebooks · lint · lock      (each sets up what it needs)
+# make serve · site · audit · export · course · book-files · test · bench · notebooks · lint · lock      (each sets up what it needs)
 .PHONY: serve site audit export course book-files colab colab-drift edges wheelhouse test bench test-mha mutants gpu notebooks lint workflows links vulnerabilities release release-tools publish publish-release lab lab-ready lock setup tools
 .DEFAULT_GOAL := serve
 PY := .venv/bin/python

@@ -37,11 +37,11 @@ def build(out: Path) -> list[Path]:
     written = []
     for path in sorted(COURSE.glob("*.ipynb")):
         for lang in LANGUAGES:
-            for kind in ("source", "release"):
-                chosen = select(read(path), lang)
+            source = select(read(path), lang)
+            for kind, notebook in (("source", source), ("release", release(source))):
                 file = out / lang / kind / path.stem / path.name
                 file.parent.mkdir(parents=True, exist_ok=True)
-                write(release(chosen) if kind == "release" else chosen, file)
+                write(notebook, file)
                 written.append(file)
     return written
 

@@ -690,8 +690,8 @@ SLIDES = [("d_k", stop) for stop in (5, 0, 4, 1, 3, 2)] + [("h", 7), ("h", 8)]
 @pytest.mark.parametrize("options", [{}, PHONE], ids=["desk", "phone"])
 @pytest.mark.parametrize("step", [1, 5, 8])  # 1 and 8 show weight matrices, of up to 256 × 256
 def test_a_slider_repaints_in_time_at_8_heads_and_12_tokens(visit, step, options):
-    """50 ms, and 100 ms where the processor is four times slower: there, its work is counted, not the clock. Both in
-    the calmest of eight rounds, because the machine that runs the tests may be busy with something else."""
+    """50 ms, and 100 ms where the processor is four times slower: there, its work is counted, not the clock, because
+    the machine that runs the tests may be busy with something else. The clock counts in the calmest of eight rounds."""
     tab, _ = open_lab(visit, "zh", f"h=8&step={step}&t=国破山河在城春草木深感时", **options)
     devtools = tab.context.new_cdp_session(tab)
     devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
@@ -708,12 +708,13 @@ def test_a_slider_repaints_in_time_at_8_heads_and_12_tokens(visit, step, options
             assert pictures >= 1
             waits.append(wait)
             works.append(work() - before)
-        return max(waits), max(works)
+        return max(waits), works
 
     round_of(SLIDES)  # what is compiled once is not the slider's work
-    waits, works = zip(*(round_of(SLIDES * 2) for _ in range(8)), strict=True)
-    assert min(works) * 4 <= 100
-    assert min(waits) <= 50
+    rounds = [round_of(SLIDES * 2) for _ in range(8)]
+    works = sorted(ms for _, works in rounds for ms in works)
+    assert works[len(works) * 95 // 100] * 4 <= 100
+    assert min(slowest for slowest, _ in rounds) <= 50
 
 
 def test_the_map_of_the_steps_follows_once_the_picture_rests(visit):

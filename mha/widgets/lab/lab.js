@@ -1,4 +1,4 @@
-import { BREAKS, DEFAULT, NAMES, STEPS, WIDTHS, clean, code, fromAddress, normal, parameters, run, toAddress, whence } from "./arithmetic.js";
+import { BREAKS, DEFAULT, NAMES, STEPS, WIDTHS, clean, code, fromAddress, parameters, run, toAddress, whence } from "./arithmetic.js";
 
 // The lab's drawing: one picture of the five steps on a canvas, its controls around it, and over it one
 // invisible grid a tensor, so that every number is also reachable by keyboard and read aloud.
@@ -527,7 +527,7 @@ function makeLab(root, first, host) {
   const chosen = () => hover ?? { name: at ?? STEPS[state.step].tensors[0], index: place(at ?? STEPS[state.step].tensors[0]) };
 
   function origins(cell, T) {
-    if (/^(W_|b_)/.test(cell.name) || !T[cell.name]) return null;
+    if (!T[cell.name]) return null; // a parameter
     return whence(T, P, T === right ? { ...state, breaks: [] } : state, cell.name, cell.index);
   }
 
@@ -990,14 +990,15 @@ function makeLab(root, first, host) {
   } else change(first, { whole: true, quiet: true });
   showSentence();
 
-  // The largest weights are drawn while nothing else happens: the first move of a slider need not wait for them.
-  const whenIdle = self.requestIdleCallback ?? ((chore) => setTimeout(chore, 300));
-  const chores = [..."QKVO", ""].map((letter) => () => {
-    const largest = { ...state, h: 8, d_k: WIDTHS[WIDTHS.length - 1], weights: "random", breaks: [] }, width = largest.h * largest.d_k;
-    if (letter) normal(`${state.seed}/W_${letter}`, width ** 2, 1 / Math.sqrt(width)); else run(largest, parameters(largest));
-  });
-  const work = () => { if (signal.aborted || !chores.length) return; chores.shift()(); whenIdle(work); };
-  whenIdle(work);
+  // The weights of every width are drawn while nothing else happens: the first move of a slider need not wait for them.
+  const whenIdle = self.requestIdleCallback ?? ((chore) => setTimeout(chore, 300)), widths = [...WIDTHS];
+  const draw = () => {
+    if (signal.aborted || !widths.length) return;
+    const wider = { ...state, h: 8, d_k: widths.shift(), weights: "random", breaks: [] };
+    run(wider, parameters(wider));
+    whenIdle(draw);
+  };
+  whenIdle(draw);
 
   return { change, get state() { return state; }, destroy() { stop(); cancelAnimationFrame(drawnFrame); clearTimeout(mapDue); stopListening.abort(); watch.disconnect(); themes.disconnect(); } };
 }
