@@ -38,23 +38,20 @@ function bringToLife(root) {
     });
     const said = data.choices.map((choice, i) => `${choice.name} = ${values[i]}`).join(", ");
     const frame = data.frames[place(data.choices, at)];
-    if (!frame.error) {
+    let why = frame.error && [data.impossible, " ", Object.assign(document.createElement("code"), { textContent: frame.error })];
+    if (!why) {
       root.setAttribute("aria-busy", "true");
-      try { await load(frame.src); } catch { status.textContent = `${said}: ${frame.src} ✕`; root.removeAttribute("aria-busy"); return; }
+      const came = await load(frame.src).then(() => true, () => false);
       if (turn !== asked) return; // the reader has moved on
-      root.removeAttribute("aria-busy");
-      image.src = frame.src;
-      image.alt = frame.alt;
+      if (!came) why = [data.missing];
+      else Object.assign(image, { src: frame.src, alt: frame.alt });
     }
-    refusal.hidden = !frame.error;
-    image.classList.toggle("mha-away", Boolean(frame.error));
-    if (frame.error) {
-      const why = document.createElement("code");
-      why.textContent = frame.error;
-      refusal.replaceChildren(data.impossible, " ", why);
-    }
+    root.removeAttribute("aria-busy");
+    refusal.replaceChildren(...why || []);
+    refusal.hidden = !why;
+    image.classList.toggle("mha-away", Boolean(why)); // no picture beside values that are not its own
     root.dataset.shown = said;
-    status.textContent = `${said}: ${frame.error ? `${data.impossible} ${frame.error}` : frame.alt}`;
+    status.textContent = `${said}: ${why ? refusal.textContent : frame.alt}`;
   }
 
   inputs.forEach((input) => input.addEventListener("input", show));

@@ -229,7 +229,7 @@
       try {
         if (!window.MHA_SEARCH) status.textContent = WORDS.loading;
         index = await load();
-      } catch { status.textContent = WORDS.failed; return; }
+      } catch { if (mine === turn) status.textContent = WORDS.failed; return; }
       if (mine !== turn) return; // the reader has typed on
       const began = performance.now();
       const { terms: asked, pages } = search(query, index);

@@ -204,6 +204,7 @@ def _page(live: Explore, folder: Any) -> str:
         "choices": [{"name": name, "values": [str(v) for v in live.choices[name]]} for name in names],
         "frames": frames,
         "impossible": say("这个组合不成立：", "This combination is impossible:"),
+        "missing": say("这幅图没有取到，再动一下滑块试试。", "This picture did not arrive. Move a slider again."),
     }
     about = html.escape(
         say("可以拨动的图", "Live figure") + f": {', '.join(label(name) for name in names)}", quote=True

@@ -20,6 +20,7 @@ CELLS = [
     "from mha.widgets import lab\nlive = lab(h=2, d_k=4)\nlive",
     "live.h = 8\nlive.mask = 'causal'",
     "print('now', live.h, live.scale, live.mask)",
+    "print('then', live.weights, live.h, live.step)",
 ]
 
 
@@ -76,7 +77,7 @@ def test_the_traits_go_both_ways(notebook, browser):
                     return
             pytest.fail(f"cell {cell} did not run")
 
-        page.wait_for_selector(".jp-Notebook .jp-CodeCell >> nth=2")
+        page.wait_for_selector(".jp-Notebook .jp-CodeCell >> nth=3")
         page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status='idle']", state="attached")
         page.evaluate("window.jupyterapp.restored.then(() => true)")
         run(0)
@@ -91,4 +92,10 @@ def test_the_traits_go_both_ways(notebook, browser):
         expect(h).to_have_value("7")
         run(2)
         expect(page.locator(".jp-OutputArea-output", has_text="now ")).to_have_text("now 7 False causal\n")
+
+        page.locator("[data-control='weights']").select_option("trained")  # the kernel sends them; their h is 4
+        page.locator("[data-control='step']").fill("6")  # meanwhile
+        expect(h).to_be_disabled()
+        run(3)
+        expect(page.locator(".jp-OutputArea-output", has_text="then ")).to_have_text("then trained 4 6\n")
     assert complaints == []

@@ -121,6 +121,46 @@ def test_without_javascript_the_first_frame_shows_and_no_dead_slider(visit, lang
     assert not figure.locator("input").first.is_visible()
 
 
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_a_frame_that_does_not_arrive_leaves_no_old_picture_and_is_asked_for_again(visit, lang):
+    tab = visit(f"{lang}/chapters/2-2-splitting.html")
+    figure = figures_on(tab)[0]
+    data = json.loads(figure.locator("script").text_content())
+    slider, picture, refusal = (figure.locator(part) for part in ("input >> nth=0", "img", ".mha-refusal"))
+    tab.route("**/_frames/*", lambda request: request.fulfill(body="no picture"))
+    slider.fill("1")
+    settle(tab, figure, spoken(data, (1, 0)))
+    assert not picture.is_visible()
+    assert refusal.inner_text() == data["missing"]
+    assert data["missing"] in figure.locator(".mha-status").text_content()
+    tab.unroute("**/_frames/*")
+    for at in (0, 1):
+        slider.fill(str(at))
+        settle(tab, figure, spoken(data, (at, 0)))
+        assert picture.is_visible()
+        assert picture.get_attribute("alt") == frame_for(data, (at, 0))["alt"]
+        assert not refusal.is_visible()
+    assert figure.get_attribute("aria-busy") is None
+
+
+def test_a_frame_that_fails_late_says_nothing_about_a_newer_choice(visit):
+    tab = visit("en/chapters/2-2-splitting.html")
+    figure = figures_on(tab)[0]
+    data = json.loads(figure.locator("script").text_content())
+    waiting = []
+    name = frame_for(data, (1, 0))["src"].split("/")[-1]
+    tab.route(f"**/_frames/{name}", lambda request: waiting.append(request))
+    figure.locator("input").first.fill("1")
+    tab.wait_for_function("figure => figure.ariaBusy === 'true'", arg=figure.element_handle())
+    figure.locator("input").first.fill("0")
+    settle(tab, figure, spoken(data, (0, 0)))
+    with tab.expect_event("requestfinished"):
+        waiting.pop().fulfill(body="no picture")
+    tab.wait_for_timeout(300)  # time enough to say something
+    assert figure.locator("img").is_visible()
+    assert figure.locator(".mha-status").text_content().endswith(frame_for(data, (0, 0))["alt"])
+
+
 def test_a_slow_frame_never_replaces_a_newer_choice(visit):
     tab = visit("en/chapters/2-2-splitting.html")
     figure = figures_on(tab)[0]

@@ -33,7 +33,14 @@ def open_lab(visit, lang, address="", page=COVER, **options):
     )
     lab = tab.locator("figure.mha-lab-live").first
     lab.wait_for()
+    arrive(tab, address)
     return tab, lab
+
+
+def arrive(tab, address):
+    """Trained weights are fetched when an address first asks for them."""
+    if "w=trained" in address:
+        tab.wait_for_function("() => document.querySelector('.mha-lab [data-control=weights]').value === 'trained'")
 
 
 def worded(lang, address):
@@ -42,7 +49,12 @@ def worded(lang, address):
 
 
 def put(tab, address):
-    """What a reader does who edits the address, or follows a link to another situation on the page at hand."""
+    """What a reader does who edits the address, or follows a link to another situation, and waits for it."""
+    follow(tab, address)
+    arrive(tab, address)
+
+
+def follow(tab, address):
     tab.evaluate(
         """address => new Promise(done => {
             const before = location.href, seen = () => requestAnimationFrame(done);
@@ -126,8 +138,6 @@ def test_the_numbers_that_the_keyboard_reaches_are_mhas_at_every_step(visit, lan
     tab, lab = open_lab(visit, lang, **options)
     for address, changes in WALKS[lang]:
         put(tab, worded(lang, address))
-        if "trained" in address:
-            tab.wait_for_function("() => document.querySelector('.mha-lab [data-control=weights]').value === 'trained'")
         state = start(lang, **changes)
         right, broken = tensors(state | {"breaks": []}), tensors(state)
         for step, names in enumerate(TENSORS):
@@ -661,6 +671,89 @@ def test_a_page_asks_for_the_lab_only_where_it_has_one_and_for_trained_weights_o
     control(lab, "weights").select_option("trained")
     tab.wait_for_function("() => document.querySelector('.mha-lab [data-control=h]').disabled")
     assert [name for name in tab.evaluate(ASKED) if files.match(name)] == ["lab-page.js", "lab-trained.js"]
+
+
+def hold_back(tab):
+    """The requests for the trained weights, which wait until `come` lets them pass."""
+    waiting = []
+    tab.route("**/lab-trained.js*", lambda request: waiting.append(request))
+    return waiting
+
+
+def come(tab, waiting, **instead):
+    tab.wait_for_timeout(300)  # by then the address is written
+    (request,) = waiting  # asked for once
+    waiting.clear()
+    with tab.expect_event("requestfinished"):
+        request.fulfill(**instead) if instead else request.continue_()
+
+
+SAYS = {
+    "waiting": {"zh": "正在取训练好的权重", "en": "Fetching the trained weights"},
+    "failed": {"zh": "取不到训练好的权重", "en": "could not be loaded"},
+}
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_what_the_reader_does_while_the_trained_weights_are_on_their_way_holds(visit, lang):
+    tab, lab = open_lab(visit, lang, "step=5&h=3")
+    waiting = hold_back(tab)
+    status = lab.locator(".mha-lab-status")
+    control(lab, "weights").select_option("trained")
+    control(lab, "step").fill("6")
+    control(lab, "mask").select_option("causal")
+    expect(lab, start(lang, h=3, mask="causal"), 6)
+    assert SAYS["waiting"][lang] in status.inner_text()
+    follow(tab, worded(lang, "w=trained&m=padding&step=5"))
+    control(lab, "step").fill("7")
+    come(tab, waiting)
+    arrive(tab, "w=trained")
+    expect(lab, start(lang, weights="trained", mask="padding"), 7)
+    assert {"w=trained", "m=padding", "step=7"} <= set(tab.url.split("#lab=")[1].split("&"))
+    assert not status.inner_text()
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+@pytest.mark.parametrize("instead", ["weights", "reset", "link"])
+def test_trained_weights_that_come_after_another_wish_change_nothing(visit, lang, instead):
+    tab, lab = open_lab(visit, lang)
+    waiting = hold_back(tab)
+    control(lab, "weights").select_option("trained")
+    if instead == "weights":
+        control(lab, "weights").select_option("identity")
+        wanted = start(lang, weights="identity")
+    elif instead == "reset":
+        control(lab, "reset").click()
+        wanted = start(lang)
+    else:
+        follow(tab, worded(lang, "h=2&m=causal"))
+        wanted = start(lang, h=2, mask="causal")
+    step = int(control(lab, "step").input_value())
+    come(tab, waiting)
+    expect(lab, wanted, step)
+    assert "w=trained" not in tab.url
+    assert SAYS["waiting"][lang] not in lab.locator(".mha-lab-status").inner_text()
+    follow(tab, worded(lang, "w=trained&step=3"))  # they are here now
+    expect(lab, start(lang, weights="trained"), 3)
+    assert not waiting
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_trained_weights_that_do_not_come_leave_the_lab_as_it_is_and_can_be_asked_for_again(visit, lang):
+    tab, lab = open_lab(visit, lang, "step=5&h=3")
+    waiting = hold_back(tab)
+    control(lab, "weights").select_option("trained")
+    control(lab, "step").fill("6")
+    come(tab, waiting, body="")
+    expect(lab, start(lang, h=3), 6)
+    assert SAYS["failed"][lang] in lab.locator(".mha-lab-status").inner_text()
+    assert control(lab, "weights").input_value() == "random"
+    tab.wait_for_timeout(300)
+    assert "w=trained" not in tab.url
+    control(lab, "weights").select_option("trained")
+    come(tab, waiting)
+    arrive(tab, "w=trained")
+    expect(lab, start(lang, weights="trained"), 6)
 
 
 def test_script_and_style_weigh_at_most_60_kb_and_the_data_120(address, tmp_path):

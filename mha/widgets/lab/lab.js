@@ -288,23 +288,37 @@ function makeLab(root, first, host) {
   const sums = ["tokens", "h", "d_k", "scale", "mask", "padding", "drawn", "weights", "seed", "breaks"];
   let known = ""; // the part of the state that the numbers depend on
   let knownP = "", knownLine = "";
+  let wish = null, coming = null; // the state that waits for the trained weights; their promise
 
   function change(patch, { stay = false, whole = false, quiet = false } = {}) {
-    const result = clean(whole ? patch : { ...state, ...patch }, host.given);
+    const wanted = whole ? patch : { ...state, ...patch }, result = clean(wanted, host.given);
     const moved = state && result.state.step !== state.step;
-    if (state && result.state.weights === "trained" && !trained) { fetchTrained(patch, { whole, quiet }); return; }
+    if (state && result.state.weights === "trained" && !trained) { fetchTrained(wanted, quiet); return; }
+    wish = wish && !whole && !patch.weights ? { ...wish, ...patch } : null; // what the reader does meanwhile holds
     state = result.state;
-    if (whole || result.said.length || !quiet) notice(result.said.map((pair) => pair[lang]));
+    if (whole || result.said.length || !quiet) notice([...result.said.map((pair) => pair[lang]), wish ? say("waiting") : ""]);
     if (moved) { at = null; hover = null; bubble.hidden = true; }
     compute();
     if (!stay) move(state.step);
-    if (!quiet) host.set(state);
+    if (!quiet) host.set(wish ? clean(wish, host.given).state : state);
     refresh();
   }
 
-  function fetchTrained(patch, how) {
+  function fetchTrained(wanted, quiet) {
+    wish = wanted;
     notice([say("waiting")]);
-    host.trained().then((data) => { trained = data; change(patch, how); }, () => { notice([say("failed")]); refresh(); });
+    if (!quiet) host.set(clean(wish, host.given).state);
+    coming ??= host.trained().then((data) => {
+      trained = data;
+      if (wish) change(wish, { whole: true, quiet: true });
+    }, () => {
+      coming = null;
+      if (!wish) return;
+      wish = null;
+      notice([say("failed")]);
+      host.set(state);
+      refresh();
+    });
   }
 
   function compute() {
@@ -344,7 +358,7 @@ function makeLab(root, first, host) {
     notice([`${state.tokens[r]} → ${state.tokens[c]}: ${say(drawn[r][c] ? "open" : "closed")}`]);
   }
 
-  function notice(lines) { const text = lines.join(lang === "zh" ? "" : " "); if (status.textContent !== text) status.textContent = text; }
+  function notice(lines) { const text = lines.filter(Boolean).join(lang === "zh" ? "" : " "); if (status.textContent !== text) status.textContent = text; }
 
   async function copy(text) {
     pasted.hidden = true;
@@ -986,7 +1000,7 @@ function makeLab(root, first, host) {
   const start = clean(first, host.given);
   if (start.state.weights === "trained") {
     change({ ...first, weights: "random" }, { whole: true, quiet: true });
-    fetchTrained(first, { whole: true, quiet: true });
+    fetchTrained(first, true);
   } else change(first, { whole: true, quiet: true });
   showSentence();
 
@@ -1016,10 +1030,9 @@ function render({ model, el }) {
     words: model.get("words"),
     given: model.get("given"),
     link: null,
-    trained: () => new Promise((resolve, reject) => { // the kernel sends them when it hears of the wish
+    trained: () => new Promise((resolve, reject) => { // the kernel sends them when it has heard of the wish
       const look = () => { if (model.get("trained")) { model.off("change:trained", look); resolve(model.get("trained")); } };
       model.on("change:trained", look);
-      if (model.get("weights") !== "trained") { model.set("weights", "trained"); model.save_changes(); }
       look();
       setTimeout(reject, 5000);
     }),
