@@ -457,15 +457,20 @@ def test_a_phone_reader_does_it_all_with_a_thumb(visit, lang):
     expect(lab, state, 4, (1, 2, 0))
 
 
-# The words that the canvas shows, with where they stand; a picture begins with an empty canvas
+# The words that the canvas shows, with where they stand and the ink's box; a picture begins with an empty canvas
 WRITTEN = """() => {
     const pen = CanvasRenderingContext2D.prototype, stage = '.mha-lab-stage canvas', { fillText, clearRect } = pen;
     pen.clearRect = function (...box) {
-        if (this.canvas.matches(stage)) window.written = [];
+        if (this.canvas.matches(stage)) window.written = [], window.boxes = [];
         clearRect.apply(this, box);
     };
     pen.fillText = function (...word) {
-        if (this.canvas.matches(stage)) window.written.push(word);
+        if (this.canvas.matches(stage)) {
+            const [text, x, y] = word, ink = this.measureText(text);
+            window.written.push(word);
+            window.boxes.push([x - ink.actualBoundingBoxLeft, y - ink.actualBoundingBoxAscent,
+                               x + ink.actualBoundingBoxRight, y + ink.actualBoundingBoxDescent]);
+        }
         fillText.apply(this, word);
     };
 }"""
@@ -496,6 +501,40 @@ def test_a_phone_shows_the_matrix_that_made_the_tensor_in_hand_and_a_touch_tells
         row, column = map(int, re.match(rf"W_{name}\[(\d+), (\d+)\]", told).groups())
         assert value(lab) == shown(W[row, column].item())
         assert lab.locator(".mha-lab-bubble").inner_text() == value(lab)
+
+
+LONG = {
+    "zh": "国破山河在城春草木深感时",
+    "en": "The+extraordinary+mountaineers+remembered+their+grandmother+yesterday&u=words",
+}
+# The words of a picture that leave it or run into another; boxes are rounded outwards, to whole pixels
+TANGLED = """() => {
+    const { clientWidth, clientHeight } = document.querySelector('.mha-lab-stage canvas');
+    const shared = (a, b, i) => Math.min(a[i + 2], b[i + 2]) - Math.max(a[i], b[i]);
+    const meet = (a, b) => shared(a, b, 0) > 1 && shared(a, b, 1) > 2.5;
+    const leaves = ([x0, y0, x1, y1]) => x0 < -1 || y0 < -1 || x1 > clientWidth + 1 || y1 > clientHeight + 1;
+    return written.filter((_, i) => leaves(boxes[i]) || boxes.some((box, j) => i !== j && meet(box, boxes[i])));
+}"""
+
+
+@pytest.mark.parametrize("options", [{}, PHONE], ids=["desk", "phone"])
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_no_two_words_of_a_picture_run_into_each_other_and_none_leaves_it(visit, lang, options):
+    tab, lab = open_lab(visit, lang, **options)
+    tab.evaluate(WRITTEN)
+    for address in (
+        "h=3&d=4&x=reshape",
+        "h=3&d=4&x=transpose",
+        "h=8&d=1&x=reshape.axis&m=causal",
+        "h=8&d=32",
+        "h=1&d=4",
+    ):
+        for sentence in ("+".join(SENTENCE[lang]) + "&u=words", LONG[lang]):
+            put(tab, f"{address}&t={sentence}")
+            for step in range(9):
+                control(lab, "step").fill(str(step))
+                assert written(tab)
+                assert tab.evaluate(TANGLED) == [], (address, sentence, step)
 
 
 def lines_of_numbers(texts):

@@ -50,15 +50,15 @@ const TITLE = 20, GAP = 12;
 
 // Panels {id, name, head, x, y, rows, cols, cw, ch, …}: a matrix with cells of cw × ch pixels. A product stands
 // where the row of its left factor meets the column of its upper one.
-function layout(step, box, { L, h, d, d_v, d_model, head, label, narrow, letter }) {
+function layout(step, box, { L, h, d, d_v, d_model, head, label, narrow, letter, astray }) {
   const D = h * Math.max(d, d_v, d_model / h), { w, h: H } = box, panels = [];
   const width = (name) => ({ X: d_model, output: d_model, contributions: d_model, Q: h * d, K: h * d, V: h * d_v, concat: h * d_v, V_heads: d_v, heads: d_v }[name] ?? d);
   const put = (name, i, x, y, rows, cols, cw, ch, more = {}) =>
     panels.push({ id: (i < 0 ? name : `${name}/${i}`) + (more.small ? "/small" : ""), name, head: i, x, y, rows, cols, cw, ch, ...more });
   const heads = [...Array(h).keys()];
-  const row = (name, y, height, more) => { // the heads' matrices side by side
-    const gap = h > 1 ? 10 : 0, each = width(name), cw = Math.min((w - label - gap * (h - 1)) / h / Math.max(d, d_v), 28);
-    heads.forEach((i) => put(name, i, label + i * (each * cw + gap), y, L, each, cw, height, { tokens: i === 0, title: i === 0, ...more }));
+  const row = (name, y, height, more) => { // the heads' matrices side by side; if asked, with tokens beside each
+    const gap = more.labelled ? clip((w - label) * 0.42 / h, 10, label - 3) : 10, each = width(name), cw = Math.min((w - label - gap * (h - 1)) / h / Math.max(d, d_v), 28);
+    heads.forEach((i) => put(name, i, label + i * (each * cw + gap), y, L, each, cw, height, { tokens: i === 0 || more.labelled, room: i ? gap - 5 : 60, title: i === 0, ...more }));
   };
   if (step === 0) {
     put("X", -1, label, TITLE, L, d_model, Math.min((w - label) / d_model, 44), Math.min((H - TITLE) / L, 34), { tokens: true, title: true });
@@ -79,11 +79,11 @@ function layout(step, box, { L, h, d, d_v, d_model, head, label, narrow, letter 
     ["Q", "K", "V"].forEach((name, i) => put(name, -1, label, TITLE + above + gap + (i + 1) * (L * ch + gap), L, width(name), cw, ch, { tokens: true, title: true }));
   } else if (step === 2) {
     const ch = Math.min((H - 4 * TITLE - 12) / 3 / L, 24);
-    ["Q_heads", "K_heads", "V_heads"].forEach((name, n) => row(name, 2 * TITLE + n * (L * ch + TITLE + 4), ch, { badge: n === 0 }));
+    ["Q_heads", "K_heads", "V_heads"].forEach((name, n) => row(name, 2 * TITLE + n * (L * ch + TITLE + 4), ch, { badge: n === 0, labelled: astray }));
   } else if (step <= 6) {
     middle(step);
   } else if (step === 7) {
-    const ch = Math.min((H - 4 * TITLE - 24) / 2 / L, 26), y = 4 * TITLE + L * ch + 12;
+    const ch = Math.min((H - 4 * TITLE - 32) / 2 / L, 26), y = 4 * TITLE + L * ch + 12;
     row("heads", 2 * TITLE, ch, { badge: true });
     put("concat", -1, label, y, L, h * d_v, Math.min((w - label) / h / d_v, 28), ch, { tokens: true, title: true, bands: true });
   } else {
@@ -155,7 +155,7 @@ function layout(step, box, { L, h, d, d_v, d_model, head, label, narrow, letter 
 
 function centred(panels, box) {
   const right = Math.max(...panels.map((p) => p.x + (p.flip ? p.rows : p.cols) * p.cw + (p.entropy ?? 0)));
-  const bottom = Math.max(...panels.map((p) => p.y + (p.flip ? p.cols : p.rows) * p.ch + (p.keys ? TITLE : 0)));
+  const bottom = Math.max(...panels.map((p) => p.y + (p.flip ? p.cols : p.rows) * p.ch + (p.keys || p.bands ? TITLE : 0)));
   const dx = box.x + Math.max(0, (box.w - right) / 2), dy = box.y + Math.max(0, (box.h - bottom) / 2);
   panels.forEach((p) => { p.x += dx; p.y += dy; });
   return panels;
@@ -595,7 +595,7 @@ function makeLab(root, first, host) {
     return [{ T: right, box: { x: 2, ...half }, narrow: true, flag: "right" }, { T: wrong, box: { x: half.w + 32, ...half }, narrow: true, flag: "wrong" }];
   }
 
-  const panels = (world, step = state.step) => layout(step, world.box, { L: state.tokens.length, h: state.h, d: state.d_k, d_v: columns(right.heads), d_model: columns(right.X), head: state.head, label, narrow: world.narrow, letter: /^(W_)?[QKV]$/.test(at) ? at.slice(-1) : "Q" });
+  const panels = (world, step = state.step) => layout(step, world.box, { L: state.tokens.length, h: state.h, d: state.d_k, d_v: columns(right.heads), d_model: columns(right.X), head: state.head, label, narrow: world.narrow, letter: /^(W_)?[QKV]$/.test(at) ? at.slice(-1) : "Q", astray: state.breaks.includes("reshape") });
 
   // — Colours and bitmaps: one pixel a cell, scaled when drawn —
   function readPalette() {
@@ -713,9 +713,14 @@ function makeLab(root, first, host) {
         ctx.fillStyle = css(palette.ground);
         ctx.fillRect(x, y, d * cw, ch);
         ctx.drawImage(sheet, j * d, r, d, 1, x, y, d * cw, ch - (ch > 6 ? 1 : 0));
-        if (broken && ch > 11 && go > 0) write(state.tokens[splitting ? r : row], x + 3, y + ch / 2, { size: 10, alpha: go });
+        if (broken && ch > 11 && go > 0) tag(splitting ? r : row, splitting ? x - 5 : x + 3, y + ch / 2, splitting ? b.room : d * cw - 5, go, splitting);
       }
     }
+  }
+
+  // A token beside the numbers that came from it, or on them
+  function tag(i, x, y, room, alpha, beside) {
+    write(fitted(state.tokens[i], room * 1.2), x, y, { size: 10, alpha, align: beside ? "right" : "left" });
   }
 
   function write(text, x, y, { colour = palette.ink, align = "left", bold = false, size: px = 12, alpha = 1 } = {}) {
@@ -753,9 +758,10 @@ function makeLab(root, first, host) {
     ctx.rect(p.x, p.y, w, high);
     ctx.stroke();
     if (perPair(p.name)) paintHatch(p);
-    if (p.cw >= 23 && p.ch >= 15 && !p.small) paintNumbers(p, t, top, first, alpha);
+    const tagged = p.bands && p.ch >= 11 && world.T === wrong && state.breaks.includes("transpose"); // a band of a row has a token's name
+    if (p.cw >= 21.5 && p.ch >= 15 && !p.small) paintNumbers(p, t, top, first, alpha, tagged ? p.cols / state.h : 0);
     ctx.globalAlpha = 1;
-    paintWords(p, world, t, w, high, alpha);
+    paintWords(p, world, t, w, high, alpha, tagged);
   }
 
   function paintTurning(a, b, u, sheet, first) {
@@ -783,25 +789,28 @@ function makeLab(root, first, host) {
     ctx.restore();
   }
 
-  function paintNumbers(p, t, top, first, alpha) {
-    const px = clip(Math.min(p.cw / 3.1, p.ch * 0.6), 9, 13), shown = [];
+  function paintNumbers(p, t, top, first, alpha, band) {
+    const px = clip(Math.min(p.cw / 3.1, p.ch * 0.6), 9, 13), named = Math.ceil((label / 1.2 - 3) / p.cw), shown = [];
     for (let r = 0; r < p.rows; r++) for (let c = 0; c < p.cols; c++) {
       const value = t.data[(first + r) * p.cols + c];
+      if (c % band < named) continue; // the token's name stands there
       if (!perPair(p.name) || allowed(r, c) || (p.name === "weights" && value)) shown.push([r, c, value]);
     }
     const text = (value, digits) => {
-      const long = Math.abs(value) < 0.5 / 10 ** digits ? "0" : number(value, Math.abs(value) >= 9.95 ? 1 : digits);
+      const long = Math.abs(value) < 0.5 / 10 ** digits ? "0" : number(value, Math.abs(value) >= 9.95 ? Math.min(digits, 1) : digits);
       return p.cw < 36 ? long.replace(/^(−?)0\./, "$1.") : long;
     };
-    const digits = p.name === "weights" || shown.every(([, , value]) => text(value, 2).length * px * 0.62 < p.cw - 3) ? 2 : 1;
+    ctx.font = penFont = FONT.replace("12px", `${px}px`);
+    const widest = (digits) => ctx.measureText(shown.map(([, , value]) => text(value, digits)).reduce((a, b) => (b.length > a.length ? b : a), "")).width;
+    const digits = p.name === "weights" || widest(2) < p.cw - 3 ? 2 : Number(widest(1) < p.cw);
     for (const [r, c, value] of shown) {
       const [x, y] = cellAt(p, r, c);
       write(text(value, digits), x + p.cw / 2, y + p.ch / 2 + 0.5, { size: px, align: "center", colour: Math.abs(value) / top > 0.66 ? palette.ground : palette.ink, alpha });
     }
   }
 
-  function paintWords(p, world, t, w, high, alpha) {
-    const broken = world.T === wrong;
+  function paintWords(p, world, t, w, high, alpha, tagged) {
+    const { h } = state, L = state.tokens.length, astray = p.labelled && world.T === wrong, spread = p.cols / h * p.cw;
     if (p.title) {
       const text = typeof p.title === "string" ? p.title : symbol(p.name), y = p.y - 10 - (p.badge ? TITLE - 2 : 0);
       const dims = byHead(p.name) && !p.badge && !p.small ? `(${p.flip ? [p.cols, p.rows] : [p.rows, p.cols]})`.replace(",", ", ") : shape(t);
@@ -810,21 +819,19 @@ function makeLab(root, first, host) {
       if (ctx.measureText(dims).width + wide < Math.max(w, p.badge ? size.w : 0) + 40) write(dims, p.x + wide, y, { colour: palette.quiet, size: 11, alpha });
     }
     if (p.badge) badge(p.head, p.x + w / 2 - 0, p.y - 10, alpha, p.head === state.head);
-    if (p.bands) for (let j = 0; j < state.h; j++) if (p.cols / state.h * p.cw > 14) badge(j, p.x + (j + 0.5) * p.cols / state.h * p.cw, p.y + high + 11, alpha, false);
-    if (p.tokens && p.ch >= 9) state.tokens.forEach((token, r) => write(fitted(token, 60), p.x - 5, p.y + (r + 0.5) * p.ch, { align: "right", alpha, size: Math.min(12, p.ch) }));
+    if (p.bands && spread > 14) for (let j = 0; j < h; j++) badge(j, p.x + (j + 0.5) * spread, p.y + high + 11, alpha, false);
+    if (p.tokens && p.ch >= 9) state.tokens.forEach((token, r) => {
+      const own = astray ? state.tokens[Math.floor((p.head * L + r) / h)] : token; // whose numbers these are
+      const px = Math.min(p.room < 60 ? 10 : 12, p.ch);
+      write(fitted(own, (p.room ?? 60) * 12 / px), p.x - (px < 12 ? 4 : 5), p.y + (r + 0.5) * p.ch, { align: "right", alpha, size: px });
+    });
+    if (tagged) for (let r = 0; r < L; r++) for (let j = 0; j < h; j++) tag((r * h + j) % L, p.x + j * spread + 3, p.y + (r + 0.5) * p.ch, Math.min(spread - 5, (label - 8) / 1.2), alpha);
     if (p.keys && p.cw >= 11) {
       const px = clip(12 * (p.cw - 3) / (label - 8), 9, Math.min(12, p.cw));
       state.tokens.forEach((token, c) => write(fitted(token, (p.cw - 1) * 12 / px), p.x + (c + 0.5) * p.cw, p.y + high + 10, { align: "center", alpha, size: px, colour: palette.quiet }));
     }
     if (p.sign) write(p.sign, p.x - 15, p.y + high / 2, { align: "center", colour: palette.quiet, size: 16, alpha });
     if (p.entropy) paintEntropy(p, world.T.entropy, p.x + w + 6, alpha);
-    if (broken && alpha === 1 && state.step === Math.round(pos)) {
-      const L = state.tokens.length, h = state.h;
-      if (p.name.endsWith("_heads") && state.step === 2 && state.breaks.includes("reshape") && p.ch >= 11)
-        for (let r = 0; r < L; r++) write(state.tokens[Math.floor((p.head * L + r) / h)], p.x + 3, p.y + (r + 0.5) * p.ch, { size: 10 });
-      if (p.name === "concat" && state.step === 7 && state.breaks.includes("transpose") && p.ch >= 11)
-        for (let r = 0; r < L; r++) for (let j = 0; j < h; j++) write(state.tokens[(r * h + j) % L], p.x + j * p.cols / h * p.cw + 3, p.y + (r + 0.5) * p.ch, { size: 10 });
-    }
   }
 
   // Beside each row of weights how even it is: a bar, as long as there is room where it is as even as can be, and its number.
@@ -853,9 +860,9 @@ function makeLab(root, first, host) {
   function fitted(text, width) {
     ctx.font = penFont = FONT;
     if (ctx.measureText(text).width <= width) return text;
-    let short = [...text];
-    while (short.length > 1 && ctx.measureText(short.join("") + "…").width > width) short.pop();
-    return short.join("") + "…";
+    const short = [...text];
+    while (short.length && ctx.measureText(short.join("") + "…").width > width) short.pop();
+    return short.length ? short.join("") + "…" : [...text][0];
   }
 
   // Which cells made the chosen one: {name, head, r0, r1, c0, c1} boxes.
