@@ -669,6 +669,20 @@ def test_the_pieces_travel_between_steps_unless_the_reader_wants_no_motion(visit
     assert still.evaluate("document.querySelector('.mha-lab').dataset.moving === undefined")
 
 
+def test_pieces_on_their_way_are_named_by_the_code_that_moves_them(visit):
+    address = "h=3&d=4&step=2&x=reshape.transpose"
+    tab, lab = open_lab(visit, "en", address, reduced_motion="no-preference")
+    tab.evaluate(WRITTEN)
+    for between, right, wrong in (
+        ("1.1", "view → (5, 3, 4)", "view → (3, 5, 4)"),
+        ("1.6", "transpose → (3, 5, 4)", "view → (3, 5, 4)"),
+        ("6.4", "transpose → (5, 3, 4)", "view → (5, 12)"),
+        ("6.9", "view → (5, 12)", "view → (5, 12)"),
+    ):
+        control(lab, "step").evaluate("(s, at) => { s.value = at; s.dispatchEvent(new Event('input')) }", between)
+        assert [text for text, _, _ in written(tab) if "→" in text] == [right, wrong]
+
+
 @pytest.mark.parametrize("lang", LANGUAGES)
 def test_without_javascript_a_still_with_a_caption_stands_in_its_place(visit, lang):
     tab = visit(f"{lang}/{COVER}", java_script_enabled=False)

@@ -697,7 +697,7 @@ function makeLab(root, first, host) {
     const { h } = state, L = state.tokens.length, splitting = from === 1;
     const broken = world.T === wrong && state.breaks.includes(splitting ? "reshape" : "transpose");
     const u = splitting ? t : 1 - t; // 0: one matrix, 1: a matrix a head
-    const view = u < 0.3, d_v = columns(right.heads), dims = splitting ? (view ? [L, h, state.d_k] : [h, L, state.d_k]) : view ? [L, h * d_v] : [L, h, d_v];
+    const view = broken || u < 0.3, d_v = columns(right.heads), dims = splitting ? (view && !broken ? [L, h, state.d_k] : [h, L, state.d_k]) : view ? [L, h * d_v] : [L, h, d_v];
     write(`${view ? "view" : "transpose"} → (${dims.join(", ")})`, world.box.x, world.box.y + 8, { bold: true });
     const pairs = splitting ? [["Q", "Q_heads"], ["K", "K_heads"], ["V", "V_heads"]] : [["concat", "heads"]];
     const whole = splitting ? before : after, parts = splitting ? after : before;
