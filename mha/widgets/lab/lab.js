@@ -101,6 +101,7 @@ function layout(step, box, { L, h, d, d_v, d_model, head, label, narrow, letter,
       return { n, down, cw, ch, sw: sw + aside, area: cw * ch };
     };
     const small = h > 1 && heads.map((i) => fit(i + 1)).reduce((best, one) => (one.area > best.area * 1.01 ? one : best));
+    const arrow = narrow ? 22 : 30, even = narrow ? 38 : 50; // room for → and for entropies
     const fw = narrow || !small ? w : w * 0.66 - 34, fh = narrow && small ? H - small.down * (L * small.ch + TITLE + 6) : H;
     if (at === 3) {
       const left = Math.max(Math.min(d * 14, fw * 0.28), 52), over = Math.min(d * 14, fh * 0.26);
@@ -109,13 +110,13 @@ function layout(step, box, { L, h, d, d_v, d_model, head, label, narrow, letter,
       put("K_heads", head, x, TITLE, L, d, s, over / d, { flip: true, title: "Kᵀ" });
       put("raw", head, x, y, L, L, s, s, { title: true, keys: true });
     } else if (at === 4) {
-      const s = Math.min((fw - label - 30) / 2 / L, (fh - 2 * TITLE) / L, 54);
+      const s = Math.min((fw - label - arrow) / 2 / L, (fh - 2 * TITLE) / L, 54);
       put("raw", head, label, TITLE, L, L, s, s, { tokens: true, title: true, keys: true });
-      put("scores", head, label + L * s + 30, TITLE, L, L, s, s, { title: true, keys: true, sign: "→" });
+      put("scores", head, label + L * s + arrow, TITLE, L, L, s, s, { title: true, keys: true, sign: "→" });
     } else if (at === 5) {
-      const s = Math.min((fw - label - 30 - 56) / 2 / L, (fh - 2 * TITLE) / L, 54);
+      const s = Math.min((fw - label - arrow - even - 6) / 2 / L, (fh - 2 * TITLE) / L, 54);
       put("scores", head, label, TITLE, L, L, s, s, { tokens: true, title: true, keys: true });
-      put("weights", head, label + L * s + 30, TITLE, L, L, s, s, { title: true, keys: true, entropy: 50, sign: "→" });
+      put("weights", head, label + L * s + arrow, TITLE, L, L, s, s, { title: true, keys: true, entropy: even, sign: "→" });
     } else {
       const s = Math.min((fw - label - GAP) * 0.55 / L, (fh - 3 * TITLE - 8) / 2 / L, 44), x = label + L * s + 18;
       const cw = Math.min((fw - x) / d_v, 44), over = Math.min(s, 26), y = 2 * TITLE + L * over + 6;
@@ -802,7 +803,8 @@ function makeLab(root, first, host) {
     };
     ctx.font = penFont = FONT.replace("12px", `${px}px`);
     const widest = (digits) => ctx.measureText(shown.map(([, , value]) => text(value, digits)).reduce((a, b) => (b.length > a.length ? b : a), "")).width;
-    const digits = p.name === "weights" || widest(2) < p.cw - 3 ? 2 : Number(widest(1) < p.cw);
+    const digits = p.name === "weights" || widest(2) < p.cw - 3 ? 2 : Number(widest(1) < p.cw + 1);
+    if (!digits && top < 9.95) return; // nothing but 0 and ±1 would be left
     for (const [r, c, value] of shown) {
       const [x, y] = cellAt(p, r, c);
       write(text(value, digits), x + p.cw / 2, y + p.ch / 2 + 0.5, { size: px, align: "center", colour: Math.abs(value) / top > 0.66 ? palette.ground : palette.ink, alpha });
@@ -830,13 +832,13 @@ function makeLab(root, first, host) {
       const px = clip(12 * (p.cw - 3) / (label - 8), 9, Math.min(12, p.cw));
       state.tokens.forEach((token, c) => write(fitted(token, (p.cw - 1) * 12 / px), p.x + (c + 0.5) * p.cw, p.y + high + 10, { align: "center", alpha, size: px, colour: palette.quiet }));
     }
-    if (p.sign) write(p.sign, p.x - 15, p.y + high / 2, { align: "center", colour: palette.quiet, size: 16, alpha });
+    if (p.sign) write(p.sign, p.x - (world.narrow ? 11 : 15), p.y + high / 2, { align: "center", colour: palette.quiet, size: 16, alpha });
     if (p.entropy) paintEntropy(p, world.T.entropy, p.x + w + 6, alpha);
   }
 
   // Beside each row of weights how even it is: a bar, as long as there is room where it is as even as can be, and its number.
   function paintEntropy(p, H, x, alpha) {
-    if (p.title) write(say("entropy"), x, p.y - 10, { colour: palette.quiet, size: 11, alpha });
+    if (p.title) write(say("entropy"), x + 28, p.y - 10, { align: "right", colour: palette.quiet, size: 11, alpha });
     for (let r = 0; r < p.rows; r++) {
       const value = H.data[p.head * p.rows + r];
       ctx.globalAlpha = alpha;
