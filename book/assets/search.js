@@ -174,8 +174,9 @@
     loading ??= new Promise((resolve, reject) => {
       const script = document.createElement("script");
       script.src = `${root}search-index.js`;
-      script.onload = () => resolve(prepare(window.MHA_SEARCH));
-      script.onerror = () => { loading = null; script.remove(); reject(new Error(script.src)); };
+      const fail = () => { loading = null; script.remove(); reject(new Error(script.src)); };
+      script.onload = () => (window.MHA_SEARCH ? resolve(prepare(window.MHA_SEARCH)) : fail()); // a network's own page may come instead
+      script.onerror = fail;
       document.head.append(script);
     });
     return loading;

@@ -171,6 +171,21 @@ def test_search_obeys_a_strict_content_security_policy(browser, address):
     context.close()
 
 
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_an_index_that_does_not_arrive_is_said_and_asked_for_again(visit, lang):
+    tab = visit(f"{lang}/chapters/cover.html")
+    empty = {"body": "", "headers": {"cache-control": "no-store", "content-type": "text/javascript"}}
+    tab.route(f"**/{INDEX}*", lambda request: request.fulfill(**empty))
+    tab.keyboard.press("Control+k")
+    tab.keyboard.type("d")
+    said = tab.get_by_text({"zh": "搜索索引没有载入", "en": "The search index did not load"}[lang])
+    said.wait_for()
+    tab.unroute(f"**/{INDEX}*")
+    tab.keyboard.type("_k")
+    tab.locator("#mha-search .mha-results a").first.wait_for()
+    assert said.count() == 0
+
+
 def test_no_page_loads_the_search_it_does_not_use_and_the_index_is_small(address):
     for page in SITE.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
