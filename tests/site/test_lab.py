@@ -7,6 +7,7 @@ import re
 import urllib.request
 
 import pytest
+import torch
 from axe_playwright_python.sync_playwright import Axe
 
 from book.lab import SCRIPT, STYLE, TRAINED, minify, write
@@ -460,6 +461,7 @@ def test_a_phone_reader_does_it_all_with_a_thumb(visit, lang):
 # The words that the canvas shows, with where they stand and the ink's box; a picture begins with an empty canvas
 WRITTEN = """() => {
     const pen = CanvasRenderingContext2D.prototype, stage = '.mha-lab-stage canvas', { fillText, clearRect } = pen;
+    window.written = [], window.boxes = [];
     pen.clearRect = function (...box) {
         if (this.canvas.matches(stage)) window.written = [], window.boxes = [];
         clearRect.apply(this, box);
@@ -667,6 +669,23 @@ def test_the_pieces_travel_between_steps_unless_the_reader_wants_no_motion(visit
     still, calm = open_lab(visit, "en", "step=1")
     control(calm, "next").click()
     assert still.evaluate("document.querySelector('.mha-lab').dataset.moving === undefined")
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_a_broken_split_names_the_token_that_each_row_of_each_head_came_from(visit, lang):
+    h, d_k, tokens = 3, 4, SENTENCE[lang]
+    tab, lab = open_lab(visit, lang, f"h={h}&d={d_k}&step=2&x=reshape")
+    tab.evaluate(WRITTEN)
+    control(lab, "roll").click()
+    lines = {}
+    for text, x, y in written(tab):
+        if text in tokens:
+            lines.setdefault(round(y), []).append((x, text))
+    beside = [[text for _, text in sorted(line)] for _, line in sorted(lines.items())]
+    numbers = torch.arange(len(tokens)).repeat_interleave(h * d_k)  # each number says whose it is
+    came = numbers.view(h, len(tokens), d_k)[:, :, 0].T.tolist()
+    rows = [[token] * h + [tokens[i] for i in row] for token, row in zip(tokens, came, strict=True)]
+    assert beside == rows * 3  # Q, K and V
 
 
 def test_pieces_on_their_way_are_named_by_the_code_that_moves_them(visit):

@@ -820,7 +820,7 @@ function makeLab(root, first, host) {
       const wide = ctx.measureText(text).width + 6;
       if (ctx.measureText(dims).width + wide < Math.max(w, p.badge ? size.w : 0) + 40) write(dims, p.x + wide, y, { colour: palette.quiet, size: 11, alpha });
     }
-    if (p.badge) badge(p.head, p.x + w / 2 - 0, p.y - 10, alpha, p.head === state.head);
+    if (p.badge) badge(p.head, p.x + w / 2, p.y - 10, alpha, p.head === state.head);
     if (p.bands && spread > 14) for (let j = 0; j < h; j++) badge(j, p.x + (j + 0.5) * spread, p.y + high + 11, alpha, false);
     if (p.tokens && p.ch >= 9) state.tokens.forEach((token, r) => {
       const own = astray ? state.tokens[Math.floor((p.head * L + r) / h)] : token; // whose numbers these are
