@@ -384,6 +384,18 @@ def test_what_each_head_adds_to_the_output_is_said(visit):
     assert sum(parts) == pytest.approx(T["output"][1, 3].item(), abs=0.03)
 
 
+def test_a_factor_that_rounds_to_zero_has_no_sign_and_no_brackets(visit):
+    _, lab = open_lab(visit, "en", "step=8&h=8&d=32")
+    lab.locator("details summary").click()
+    terms = lab.locator("details").inner_text()
+    T = tensors(start("en", h=8, d_k=32))
+    factors = T["concat"][0].tolist() + T["W_O"][:, 0].tolist()
+    assert any(-0.005 < factor < 0 for factor in factors)
+    assert "0.00·" in terms or "·0.00" in terms
+    assert "(0.00)" not in terms
+    assert "\N{MINUS SIGN}0.00" not in terms
+
+
 @pytest.mark.parametrize("lang", LANGUAGES)
 def test_a_shared_link_opens_the_same_situation(visit, lang, address):
     tab, lab = open_lab(visit, lang, "h=3&d=4&step=6&head=2&row=1&col=3&m=causal&x=axis")

@@ -561,7 +561,7 @@ function makeLab(root, first, host) {
     if (cell.name === "output") {
       const [r, c] = index;
       parts.push(node("span", { className: "mha-lab-sum" }, `${say("by")}${say("colon")}`, ...[...Array(state.h).keys()].flatMap((i) => [
-        i ? " + " : "", node("span", { className: "mha-lab-chip", "data-head": i % 8, textContent: i }), ` ${number(T.contributions.data[flat(T.contributions, [i, r, c])])}`]),
+        i ? " + " : "", node("span", { className: "mha-lab-chip", "data-head": i % 8, textContent: i }), `\u00a0${number(T.contributions.data[flat(T.contributions, [i, r, c])])}`]),
       P.b_O ? ` + b ${number(P.b_O.data[c])}` : ""));
     }
     if (from && from.terms.length) {
@@ -583,7 +583,7 @@ function makeLab(root, first, host) {
   function valueOf([name, index], T) { const t = tensor(name, T); return t.data[flat(t, index)]; }
 
   function termText(term, T) {
-    const wrap = (v) => (v < 0 ? `(${number(v)})` : number(v));
+    const wrap = (v) => number(v).replace(/^−.*/, "($&)"); // a −0.00 is a 0.00
     return term.with ? `${wrap(valueOf(term.from, T))}·${wrap(valueOf(term.with, T))}` : number(term.product);
   }
 
