@@ -64,6 +64,25 @@ def visit(browser, address):
     assert complaints == []
 
 
+def hold_back(tab, pattern):
+    """What the page asks for from now on waits in this list until `let_pass`."""
+    waiting = []
+    tab.route(pattern, lambda route: waiting.append(route))
+    return waiting
+
+
+def let_pass(tab, waiting, **instead):
+    """Let the one request that waits have its answer, or this one `instead`; returns when it has."""
+    for _ in range(200):
+        if waiting:
+            break
+        tab.wait_for_timeout(50)
+    (route,) = waiting  # asked for once
+    waiting.clear()
+    with tab.expect_request_finished(lambda request: request.url == route.request.url):
+        route.fulfill(**instead) if instead else route.continue_()
+
+
 class _Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *_):
         """Say nothing about each request."""

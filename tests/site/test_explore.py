@@ -9,7 +9,7 @@ import mha.language
 from book.languages import LANGUAGES
 from book.notebooks import read
 from mha.figures import splitting
-from tests.site.conftest import ROOT, pages
+from tests.site.conftest import ROOT, hold_back, let_pass, pages
 
 LIVE = [page for page in pages() if any(
     "explore(" in cell.source for cell in read(ROOT / page.replace(".html", ".ipynb")).cells if cell.cell_type == "code"
@@ -147,15 +147,13 @@ def test_a_frame_that_fails_late_says_nothing_about_a_newer_choice(visit):
     tab = visit("en/chapters/2-2-splitting.html")
     figure = figures_on(tab)[0]
     data = json.loads(figure.locator("script").text_content())
-    waiting = []
     name = frame_for(data, (1, 0))["src"].split("/")[-1]
-    tab.route(f"**/_frames/{name}", lambda request: waiting.append(request))
+    waiting = hold_back(tab, f"**/_frames/{name}")
     figure.locator("input").first.fill("1")
     tab.wait_for_function("figure => figure.ariaBusy === 'true'", arg=figure.element_handle())
     figure.locator("input").first.fill("0")
     settle(tab, figure, spoken(data, (0, 0)))
-    with tab.expect_event("requestfinished"):
-        waiting.pop().fulfill(body="no picture")
+    let_pass(tab, waiting, body="no picture")
     tab.wait_for_timeout(300)  # time enough to say something
     assert figure.locator("img").is_visible()
     assert figure.locator(".mha-status").text_content().endswith(frame_for(data, (0, 0))["alt"])

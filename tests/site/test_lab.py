@@ -14,6 +14,7 @@ from book.lab import SCRIPT, STYLE, TRAINED, minify, write
 from book.languages import LANGUAGES
 from mha.widgets.lab import lab_model
 from mha.widgets.lab.model import walk
+from tests.site.conftest import hold_back, let_pass
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 COVER = "chapters/cover.html"
@@ -56,6 +57,7 @@ def put(tab, address):
 
 
 def follow(tab, address):
+    """The same, without waiting for what must be fetched."""
     tab.evaluate(
         """address => new Promise(done => {
             const before = location.href, seen = () => requestAnimationFrame(done);
@@ -757,19 +759,11 @@ def test_a_page_asks_for_the_lab_only_where_it_has_one_and_for_trained_weights_o
     assert [name for name in tab.evaluate(ASKED) if files.match(name)] == ["lab-page.js", "lab-trained.js"]
 
 
-def hold_back(tab):
-    """The requests for the trained weights, which wait until `come` lets them pass."""
-    waiting = []
-    tab.route("**/lab-trained.js*", lambda request: waiting.append(request))
-    return waiting
-
-
 def come(tab, waiting, **instead):
     tab.wait_for_timeout(300)  # by then the address is written
-    (request,) = waiting  # asked for once
-    waiting.clear()
-    with tab.expect_event("requestfinished"):
-        request.fulfill(**instead) if instead else request.continue_()
+    let_pass(tab, waiting, **instead)
+    if not instead:
+        tab.wait_for_function("() => self.mhaLabTrained")
 
 
 SAYS = {
@@ -781,7 +775,7 @@ SAYS = {
 @pytest.mark.parametrize("lang", LANGUAGES)
 def test_what_the_reader_does_while_the_trained_weights_are_on_their_way_holds(visit, lang):
     tab, lab = open_lab(visit, lang, "step=5&h=3")
-    waiting = hold_back(tab)
+    waiting = hold_back(tab, "**/lab-trained.js*")
     status = lab.locator(".mha-lab-status")
     control(lab, "weights").select_option("trained")
     control(lab, "step").fill("6")
@@ -801,7 +795,7 @@ def test_what_the_reader_does_while_the_trained_weights_are_on_their_way_holds(v
 @pytest.mark.parametrize("instead", ["weights", "reset", "link"])
 def test_trained_weights_that_come_after_another_wish_change_nothing(visit, lang, instead):
     tab, lab = open_lab(visit, lang)
-    waiting = hold_back(tab)
+    waiting = hold_back(tab, "**/lab-trained.js*")
     control(lab, "weights").select_option("trained")
     if instead == "weights":
         control(lab, "weights").select_option("identity")
@@ -825,12 +819,12 @@ def test_trained_weights_that_come_after_another_wish_change_nothing(visit, lang
 @pytest.mark.parametrize("lang", LANGUAGES)
 def test_trained_weights_that_do_not_come_leave_the_lab_as_it_is_and_can_be_asked_for_again(visit, lang):
     tab, lab = open_lab(visit, lang, "step=5&h=3")
-    waiting = hold_back(tab)
+    waiting = hold_back(tab, "**/lab-trained.js*")
     control(lab, "weights").select_option("trained")
     control(lab, "step").fill("6")
     come(tab, waiting, body="")
+    lab.locator(".mha-lab-status", has_text=SAYS["failed"][lang]).wait_for()
     expect(lab, start(lang, h=3), 6)
-    assert SAYS["failed"][lang] in lab.locator(".mha-lab-status").inner_text()
     assert control(lab, "weights").input_value() == "random"
     tab.wait_for_timeout(300)
     assert "w=trained" not in tab.url
