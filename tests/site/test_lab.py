@@ -386,6 +386,16 @@ def test_what_each_head_adds_to_the_output_is_said(visit):
     assert sum(parts) == pytest.approx(T["output"][1, 3].item(), abs=0.03)
 
 
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_a_heads_number_stands_on_the_line_of_its_chip(visit, lang):
+    _, lab = open_lab(visit, lang, "h=8&d=32&step=8&row=2&col=5", **PHONE)
+    lines, tops = lab.locator(".mha-lab-share").evaluate_all(
+        "s => [s.map(share => share.getClientRects().length), s.map(share => share.getBoundingClientRect().top)]"
+    )
+    assert lines == [1] * 8
+    assert len(set(tops)) > 1, "no line ends among them"
+
+
 def test_a_factor_that_rounds_to_zero_has_no_sign_and_no_brackets(visit):
     _, lab = open_lab(visit, "en", "step=8&h=8&d=32")
     lab.locator("details summary").click()

@@ -561,7 +561,7 @@ function makeLab(root, first, host) {
     if (cell.name === "output") {
       const [r, c] = index;
       parts.push(node("span", { className: "mha-lab-sum" }, `${say("by")}${say("colon")}`, ...[...Array(state.h).keys()].flatMap((i) => [
-        i ? " + " : "", node("span", { className: "mha-lab-chip", "data-head": i % 8, textContent: i }), `\u00a0${number(T.contributions.data[flat(T.contributions, [i, r, c])])}`]),
+        i ? " + " : "", node("span", { className: "mha-lab-share" }, node("span", { className: "mha-lab-chip", "data-head": i % 8, textContent: i }), ` ${number(T.contributions.data[flat(T.contributions, [i, r, c])])}`)]),
       P.b_O ? ` + b ${number(P.b_O.data[c])}` : ""));
     }
     if (from && from.terms.length) {
