@@ -56,7 +56,7 @@ function bringToLife(root) {
 
   inputs.forEach((input) => input.addEventListener("input", show));
   root.dataset.live = "yes";
-  if (inputs.some((input) => input.value !== "0")) show(); // the browser kept a reader's choice over a reload
+  if (inputs.some((input) => input.value !== input.defaultValue)) show(); // the browser kept a reader's choice over a reload
 }
 
 document.querySelectorAll(".mha-explore").forEach(bringToLife);

@@ -181,7 +181,8 @@ def _still(body: Tag, lang: str, here: str | None) -> None:
         choices = json.loads(_one(root, "script").get_text())["choices"]
         labels = [span.get_text() for span in root.select(".mha-slider > span")]
         comma, between, semicolon, stop = ("，", "、", "；", "。") if lang == "zh" else (", ", ", ", "; ", ".")
-        shown = comma.join(f"{choice['name']} = {choice['values'][0]}" for choice in choices)
+        starts = [output.get_text() for output in root.select("output")]
+        shown = comma.join(f"{choice['name']} = {start}" for choice, start in zip(choices, starts, strict=True))
         brackets = "（{}）" if lang == "zh" else " ({})"
         moves = semicolon.join(
             label + brackets.format(between.join(map(str, choice["values"])))

@@ -45,6 +45,7 @@ class Explore:
 
     def __init__(self, draw: Callable[..., Figure], choices: dict[str, list[Any]]) -> None:
         self.draw, self.choices = draw, choices
+        self.track = {name: _in_order(values) for name, values in choices.items()}  # as they lie along the sliders
         self._drawn: dict[tuple[Any, ...], tuple[Figure | None, str]] = {}
         self._widget: Any = None
         self.first = self.frame(**{name: values[0] for name, values in choices.items()})
@@ -68,14 +69,14 @@ class Explore:
         return self._drawn[key]
 
     def frames(self) -> list[tuple[Figure | None, str]]:
-        """One for each combination, the last choice turning fastest."""
+        """One for each combination along the tracks, the last choice turning fastest."""
         return [
-            self.frame(**dict(zip(self.choices, key, strict=True))) for key in itertools.product(*self.choices.values())
+            self.frame(**dict(zip(self.track, key, strict=True))) for key in itertools.product(*self.track.values())
         ]
 
     @property
     def widget(self) -> Any:
-        """The ipywidgets form: one slider a choice above the figure. `.children` are the sliders and the picture."""
+        """The ipywidgets form: a slider for each choice (words get buttons) above the figure. `.children` are both."""
         if self._widget is None:
             self._widget = _widget(self)
         return self._widget
@@ -102,8 +103,8 @@ def explore(draw: Callable[..., Figure], /, **choices: Sequence[Any]) -> Explore
     """Let the reader move through what `draw` draws: `explore(draw, h=[1, 2, 4, 8], d_k=[4, 16])`.
 
     draw: takes the choices by name and returns a matplotlib Figure, always of the same size; a ValueError
-    it raises is shown to the reader in place of the figure. choices: for each argument the values to try,
-    in order; the figure opens on the first of each.
+    it raises is shown to the reader in place of the figure. choices: for each argument the values to try.
+    The figure opens on the first of each; numbers lie along the slider from small to large, words as given.
     TypeError or ValueError where a choice is empty or `draw` does not fit.
 
     >>> from mha.figures import splitting
@@ -141,15 +142,14 @@ def _widget(live: Explore) -> Any:
     import ipywidgets as widgets  # loaded when a live figure is first shown
 
     picture = widgets.HTML()
-    sliders = {
-        name: widgets.SelectionSlider(
-            options=[(str(value), value) for value in values],
-            description=label(name),
-            continuous_update=False,
-            style={"description_width": "initial"},
-        )
-        for name, values in live.choices.items()
-    }
+    sliders: dict[str, Any] = {}
+    for name, values in live.track.items():
+        told: dict[str, Any] = {"options": [(str(value), value) for value in values], "description": label(name)}
+        told["value"], style = live.choices[name][0], {"description_width": "initial"}
+        if _are_numbers(values):
+            sliders[name] = widgets.SelectionSlider(**told, continuous_update=False, style=style)
+        else:  # JupyterLab cuts words beside a slider
+            sliders[name] = widgets.ToggleButtons(**told, style={**style, "button_width": "max-content"})
 
     def redraw(_change: Any = None) -> None:
         try:
@@ -183,6 +183,9 @@ def _refusal(why: str) -> str:
 
 def _page(live: Explore, folder: Any) -> str:
     """The figure and its sliders as HTML; the first frame in the page, the others named in JSON."""
+    opens_on, why = live.first
+    if opens_on is None:
+        raise ValueError(f"the first combination must be possible, got: {why}")
     frames: list[dict[str, str]] = []
     first = ""
     sizes = set()
@@ -194,14 +197,13 @@ def _page(live: Explore, folder: Any) -> str:
         if len(sizes) > 1:
             raise ValueError(f"draw must return figures of one size, or the page would jump; got {sorted(sizes)} px")
         name = display.store(fig, folder)
-        first = first or display.image_tag(fig, name)
+        if fig is opens_on:
+            first = display.image_tag(fig, name)
         frames.append({"src": f"frames:{name}", "alt": text})
-    if "error" in frames[0]:
-        raise ValueError(f"the first combination must be possible, got: {frames[0]['error']}")
-    sliders = "".join(_slider(name, values) for name, values in live.choices.items() if len(values) > 1)
-    names = [name for name, values in live.choices.items() if len(values) > 1]
+    names = [name for name, values in live.track.items() if len(values) > 1]
+    sliders = "".join(_slider(name, live.track[name], live.choices[name][0]) for name in names)
     data = {
-        "choices": [{"name": name, "values": [str(v) for v in live.choices[name]]} for name in names],
+        "choices": [{"name": name, "values": [str(v) for v in live.track[name]]} for name in names],
         "frames": frames,
         "impossible": say("这个组合不成立：", "This combination is impossible:"),
         "missing": say("这幅图没有取到，再动一下滑块试试。", "This picture did not arrive. Move a slider again."),
@@ -218,13 +220,22 @@ def _page(live: Explore, folder: Any) -> str:
     )
 
 
-def _slider(name: str, values: list[Any]) -> str:
-    text, first, stops = html.escape(label(name)), html.escape(str(values[0]), quote=True), len(values) - 1
+def _slider(name: str, values: list[Any], start: Any) -> str:
+    text, first, stops = html.escape(label(name)), html.escape(str(start), quote=True), len(values) - 1
     return (
         f'<label class="mha-slider" data-choice="{html.escape(name, quote=True)}"><span>{text}</span>'
-        f'<input type="range" min="0" max="{stops}" step="1" value="0" aria-valuetext="{first}">'
+        f'<input type="range" min="0" max="{stops}" step="1" value="{values.index(start)}" aria-valuetext="{first}">'
         f'<output data-widest="{html.escape(max(map(str, values), key=len), quote=True)}">{first}</output></label>'
     )
+
+
+def _are_numbers(values: list[Any]) -> bool:
+    return all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+
+
+def _in_order(values: list[Any]) -> list[Any]:
+    """Numbers from small to large: a hand that moves right expects more."""
+    return sorted(values) if _are_numbers(values) else values
 
 
 def _name(draw: Callable[..., Any]) -> str:

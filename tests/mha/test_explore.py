@@ -38,6 +38,34 @@ def test_the_figure_opens_on_the_first_value_of_each_choice():
     assert 'alt="a line to 2, 8"' in picture.value
 
 
+def test_numbers_lie_along_the_slider_from_small_to_large_and_words_as_given(monkeypatch, tmp_path):
+    live = explore(lambda h, mask: draw(h), h=[4, 1, 16, 2], mask=["none", "causal"])
+    (slider, buttons), picture = parts(live)
+    assert [value for _, value in slider.options] == [1, 2, 4, 16]
+    assert [value for _, value in buttons.options] == ["none", "causal"]
+    assert (slider.value, buttons.value) == (4, "none")
+    assert 'alt="a line to 4, 2"' in picture.value
+    monkeypatch.setenv("MHA_FRAMES", str(tmp_path))
+    page = bundle(live)["text/html"]
+    assert re.findall(r'<input [^>]*value="(\d)"', page) == ["2", "0"]
+    assert re.findall(r"<output[^>]*>(.*?)</output>", page) == ["4", "none"]
+    data = json.loads(re.search(r'<script type="application/json">(.*?)</script>', page, re.S).group(1))
+    assert data["choices"] == [
+        {"name": "h", "values": ["1", "2", "4", "16"]}, {"name": "mask", "values": ["none", "causal"]},
+    ]  # fmt: skip
+    first = re.search(r"<img [^>]*>", page).group()
+    assert 'alt="a line to 4, 2"' in html.unescape(first)
+    assert data["frames"][4]["src"] in first
+
+
+def test_words_have_buttons_because_jupyterlab_cuts_them_beside_a_slider():
+    slider, buttons = parts(explore(lambda h, step: draw(h), h=[1, 2], step=["view", "view + transpose"]))[0]
+    assert slider.__class__.__name__ == "SelectionSlider"
+    assert buttons.__class__.__name__ == "ToggleButtons"
+    buttons.value = "view + transpose"
+    assert buttons.description == "step"
+
+
 def test_moving_a_slider_shows_the_figure_for_the_new_values():
     sliders, picture = parts(explore(draw, h=[1, 2], d_k=[1, 5]))
     sliders[1].value = 5
@@ -116,10 +144,10 @@ def test_while_the_book_is_built_every_combination_is_a_frame_of_its_own(monkeyp
     monkeypatch.setenv("MHA_FRAMES", str(tmp_path))
     page = bundle(explore(draw, h=[1, 3, 2], d_k=[4, 5]))["text/html"]
     data = json.loads(re.search(r'<script type="application/json">(.*?)</script>', page, re.S).group(1))
-    assert data["choices"] == [{"name": "h", "values": ["1", "3", "2"]}, {"name": "d_k", "values": ["4", "5"]}]
+    assert data["choices"] == [{"name": "h", "values": ["1", "2", "3"]}, {"name": "d_k", "values": ["4", "5"]}]
     told = [frame.get("alt", frame.get("error")) for frame in data["frames"]]
     refused = "h must divide d_model, got d_model = 4 and h = 3"
-    assert told == ["a line to 1, 4", "a line to 1, 5", refused, refused, "a line to 2, 4", "a line to 2, 5"]
+    assert told == ["a line to 1, 4", "a line to 1, 5", "a line to 2, 4", "a line to 2, 5", refused, refused]
     for frame in data["frames"]:
         assert "error" in frame or (tmp_path / frame["src"].removeprefix("frames:")).stat().st_size > 500
     first = re.search(r"<img [^>]*>", page).group()
