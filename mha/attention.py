@@ -105,14 +105,12 @@ class MultiHeadAttention(nn.Module):
         """
         Q, K, V, shape = self._inputs(Q, K, V, mask, is_causal, cache)
         _check_bool("need_weights", need_weights)
-        q = steps.split_heads(self.W_Q(Q), self.h)  # (B, h, L, d_k)
-        k = steps.split_heads(self.W_K(K), self.kv_heads)  # (B, kv_heads, S, d_k)
-        v = steps.split_heads(self.W_V(V), self.kv_heads)  # (B, kv_heads, S, d_v)
+        q, k, v = self._split(self.W_Q(Q), self.W_K(K), self.W_V(V), mask)
         if cache is not None:
             k, v = cache.append(k, v)
         dropout = self.dropout if self.training else 0.0
         if need_weights:
-            k, v = steps.share_heads(k, self.h), steps.share_heads(v, self.h)
+            k, v = steps.share_heads(k, q.shape[1]), steps.share_heads(v, q.shape[1])
             heads, weights = steps.attend(q, k, v, combine(mask, is_causal, shape, Q.device), dropout=dropout)
             return self.W_O(steps.merge_heads(heads)), weights
         return self.W_O(steps.merge_heads(_fused(q, k, v, mask, is_causal, dropout)))
@@ -123,21 +121,19 @@ class MultiHeadAttention(nn.Module):
     ) -> Trace:  # fmt: skip
         """The same pass without dropout, step by step, keeping every tensor. Arguments as in `forward`."""
         X_Q, X_K, X_V, shape = self._inputs(Q, K, V, mask, is_causal, cache)
-        pairs = (X_Q, self.W_Q), (X_K, self.W_K), (X_V, self.W_V)
-        Q, K, V = (steps.project(X, W.weight.T, W.bias) for X, W in pairs)
-        Q_heads = steps.split_heads(Q, self.h)
-        K_heads, V_heads = steps.split_heads(K, self.kv_heads), steps.split_heads(V, self.kv_heads)
+        Q, K, V = self.W_Q(X_Q), self.W_K(X_K), self.W_V(X_V)
+        Q_heads, K_heads, V_heads = self._split(Q, K, V, mask)
         if cache is not None:
             K_heads, V_heads = cache.append(K_heads, V_heads)
         allowed = combine(mask, is_causal, shape, X_Q.device)
-        scores = steps.scores(Q_heads, steps.share_heads(K_heads, self.h))
+        scores = steps.scores(Q_heads, steps.share_heads(K_heads, Q_heads.shape[1]))
         weights = steps.softmax(scores, allowed).to(V.dtype)
-        heads = weights @ steps.share_heads(V_heads, self.h)
+        heads = weights @ steps.share_heads(V_heads, Q_heads.shape[1])
         concat = steps.merge_heads(heads)
         return Trace(
             X_Q=X_Q, X_K=X_K, X_V=X_V, Q=Q, K=K, V=V, Q_heads=Q_heads, K_heads=K_heads, V_heads=V_heads,
             scores=scores, weights=weights, heads=heads, concat=concat,
-            output=steps.output(concat, self.W_O.weight.T, self.W_O.bias), allowed=allowed,
+            output=self.W_O(concat), allowed=allowed,
         )  # fmt: skip
 
     def _inputs(
@@ -146,16 +142,16 @@ class MultiHeadAttention(nn.Module):
         """Q, K and V with their defaults, and (B, h, L, S). All is checked before anything is computed or kept."""
         K = Q if K is None else K
         V = K if V is None else V
-        weight = self.W_Q.weight
+        weight = _stored(self.W_Q)
         for name, X in (("Q", Q), ("K", K), ("V", V)):
             _check_tensor(name, X)
             if X.dim() != 3 or X.shape[-1] != self.d_model:
                 raise ValueError(f"{name} must be (B, length, d_model = {self.d_model}), got {tuple(X.shape)}")
             if X.shape[0] != Q.shape[0]:
                 raise ValueError(f"{name} must hold as many samples as Q: B = {Q.shape[0]}, got {tuple(X.shape)}")
-            if X.device != weight.device:
+            if weight is not None and X.device != weight.device:
                 raise ValueError(f"{name} must be where the weights are, on {weight.device}, got {X.device}")
-            if X.dtype != weight.dtype and not torch.is_autocast_enabled(X.device.type):
+            if weight is not None and X.dtype != weight.dtype and not torch.is_autocast_enabled(X.device.type):
                 raise TypeError(f"{name} must have the dtype of the weights, {weight.dtype}, got {X.dtype}")
         if K.shape[1] != V.shape[1]:
             raise ValueError(f"V must be as long as K: S = {K.shape[1]}, got V {tuple(V.shape)}")
@@ -167,8 +163,34 @@ class MultiHeadAttention(nn.Module):
             raise ValueError(f"mask must be where the queries are, on {Q.device}, got {mask.device}")
         return Q, K, V, shape
 
+    def _split(self, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Step 2 for Q (B, L, n·d_k), K (B, S, m·d_k), V (B, S, m·d_v): n and m heads, counted from the widths.
+
+        n = h and m = kv_heads, or this process's share of both where the columns are spread over several.
+        """
+        widths = (("Q", Q, self.d_k), ("K", K, self.d_k), ("V", V, self.d_v))
+        for name, X, width in widths:
+            if X.shape[-1] < width or X.shape[-1] % width:
+                d = "d_v" if name == "V" else "d_k"
+                raise ValueError(f"W_{name} must give a multiple of {d} = {width} columns, got {tuple(X.shape)}")
+        n, m, v = (X.shape[-1] // width for _, X, width in widths)
+        if m != v or (n * self.kv_heads != m * self.h and not m == self.kv_heads == 1):
+            rule = f"W_Q, W_K and W_V must give the same share of their {self.h}, {self.kv_heads} and {self.kv_heads}"
+            raise ValueError(f"{rule} heads, got {n}, {m} and {v}: spread all three over the processes, or none")
+        if n != self.h and mask is not None and mask.dim() > 2 and mask.shape[-3] > 1:
+            hint = f"give one mask for all heads, (B, 1, L, S), where W_Q gives {n} heads of {self.h}"
+            raise ValueError(f"mask must not differ from head to head, got {tuple(mask.shape)}: {hint}")
+        return steps.split_heads(Q, n), steps.split_heads(K, m), steps.split_heads(V, v)
+
     def extra_repr(self) -> str:
         return ", ".join(f"{n}={getattr(self, n)}" for n in ("d_model", "h", "kv_heads", "d_k", "d_v", "dropout"))
+
+
+def _stored(projection: nn.Module) -> Tensor | None:
+    """The weight whose dtype and device the inputs must have; None where the module has none such (quantised, …)."""
+    weight = getattr(projection, "weight", None)
+    plain = isinstance(weight, Tensor) and weight.is_floating_point() and weight.dtype.itemsize > 1  # float8 is scaled
+    return weight if plain else None
 
 
 def _fused(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None, is_causal: bool, dropout: float) -> Tensor:

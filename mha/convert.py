@@ -36,13 +36,22 @@ def to_torch(attention: MultiHeadAttention) -> nn.MultiheadAttention:
     """An `nn.MultiheadAttention` (batch first) that gives what `attention` gives, with a copy of its weights.
 
     ValueError where torch has no such layer: d_k and d_v must be d_model / h, and kv_heads = h.
+    TypeError for a projection that is no plain `nn.Linear`: merge adapters and remove parametrizations first.
 
     >>> to_torch(MultiHeadAttention(d_model=8, h=2)).num_heads
     2
     """
     if not isinstance(attention, MultiHeadAttention):
         raise TypeError(f"attention must be a MultiHeadAttention, got {type(attention).__name__}")
-    d_model, h, bias = attention.d_model, attention.h, attention.W_Q.bias is not None
+    for name in ("W_Q", "W_K", "W_V", "W_O"):
+        projection, remedy = getattr(attention, name), "merge or remove what was put around it first"
+        if type(projection) is not nn.Linear:  # a subclass may compute something else from its weight
+            got = f"got {type(projection).__name__}: {remedy}"
+            raise TypeError(f"{name} must be an nn.Linear, since torch stores its weight, {got}")
+    biases = [name for name in ("W_Q", "W_K", "W_V", "W_O") if getattr(attention, name).bias is not None]
+    if len(biases) not in (0, 4):
+        raise ValueError(f"W_Q, W_K, W_V and W_O must all have a bias or none, as torch has, got {', '.join(biases)}")
+    d_model, h, bias = attention.d_model, attention.h, bool(biases)
     for name, only in (("d_k", d_model / h), ("d_v", d_model / h), ("kv_heads", h)):
         if getattr(attention, name) != only:
             raise ValueError(f"attention must have {name} = {only:g}, as torch has, got {getattr(attention, name)}")
