@@ -63,10 +63,10 @@ def test_mha_never_imports_what_stands_above_it(path):
     assert not {"book", "course", "tests"} & set(imported(path.read_text(encoding="utf-8")))
 
 
-def test_the_core_of_the_package_is_shorter_than_700_lines():
+def test_the_core_of_the_package_is_shorter_than_800_lines():
     lines = {str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines()) for path in READ}
     assert {"attention.py", "steps.py", "masks.py"} <= lines.keys()
-    assert sum(lines.values()) < 700, lines
+    assert sum(lines.values()) < 800, lines
 
 
 def test_the_fused_path_is_shorter_than_40_lines():
