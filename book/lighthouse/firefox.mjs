@@ -31,7 +31,7 @@ try {
     const moved = [];
     for (const figure of await page.$$(".mha-explore")) {
       const slider = await figure.$("input[type=range]");
-      moved.push(await moves(slider, "ArrowRight", () => figure.evaluate((f) => f.dataset.shown ?? "")));
+      moved.push(await moves(slider, await slider.evaluate((s) => (s.value === s.max ? "ArrowLeft" : "ArrowRight")), () => figure.evaluate((f) => f.dataset.shown ?? "")));
     }
     const lab = await page.$("figure.mha-lab");
     let step = null;

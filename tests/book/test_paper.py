@@ -18,7 +18,7 @@ PAGE = """<!DOCTYPE html><html><body><article class="bd-article"><section id="at
 <section id="n-scaling"><h2>Why <span class="katex"><span class="katex-mathml"><math><semantics><mi>d</mi>
 <annotation encoding="application/x-tex">\\sqrt{d_k}</annotation></semantics></math></span></span></h2>
 <div class="mha-explore"><div class="mha-frame"><img src="../_frames/a.webp" alt="four bars"></div>
-<div class="mha-sliders"><label class="mha-slider"><span>width d_k</span><input value="0"><output>4</output></label></div>
+<div class="mha-sliders"><label class="mha-slider"><span>width d_k</span><input><output>4</output></label></div>
 <script type="application/json">{"choices": [{"name": "d_k", "values": ["4", "16"]}], "frames": []}</script></div>
 </section><section id="exercises"><h2>Exercises</h2><p><strong>1.</strong> First?</p><p>It goes on.</p>
 <details class="mha-fold dropdown"><summary>Solution</summary><div><p>Because.</p></div></details>
